@@ -1,0 +1,1 @@
+"""One file a command; base.py holds what they share."""

@@ -1,0 +1,217 @@
+"""What every command shares: its options, its record loop, its exit statuses. A command says what it takes and adds."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from mlmglauber import __version__
+from mlmglauber.stream.errors import ExitStatus, MlmError, RecordError
+from mlmglauber.stream.output import ClosedPipeError, Output
+from mlmglauber.stream.records import Line, Lines, Record, check_schema, parse
+
+CLOSED_PIPE = 141
+"""The status of a program whose reader has gone, as the shell reports a death by SIGPIPE."""
+
+
+class Words:
+    """What a command says on standard error, as loud as -q and -v ask."""
+
+    def __init__(self, command: str, quiet: bool, verbose: int, progress: bool | None, color: bool) -> None:
+        self.command, self.quiet, self.verbose, self.color = command, quiet, verbose, color
+        self.terminal = sys.stderr.isatty()
+        self.progress = progress if progress is not None else self.terminal and not quiet
+        self.bad_records = 0
+
+    def say(self, text: str) -> None:
+        """A warning or a count; not with -q."""
+        if not self.quiet:
+            self._write(text)
+
+    def bad_record(self, error: RecordError) -> None:
+        """Report one bad record; the command ends with status 65. Errors are said even with -q."""
+        self.bad_records += 1
+        self._write(str(error))
+        if self.verbose:
+            self._traceback(error)
+
+    def fail(self, error: BaseException, text: str) -> None:
+        self._write(text)
+        if self.verbose:
+            self._traceback(error)
+
+    def _write(self, text: str) -> None:
+        # What people sent us may hold escape sequences: a terminal never gets them raw.
+        plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+        print(f"{self.command}: {plain}", file=sys.stderr)
+
+    def _traceback(self, error: BaseException) -> None:
+        import traceback
+
+        traceback.print_exception(error, file=sys.stderr)
+
+    @contextmanager
+    def bar(self, description: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
+        """A progress bar: call the yielded function with each advance. Nothing is drawn where none is wanted."""
+        if not self.progress:
+            yield lambda amount: None
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        console = Console(stderr=True, no_color=not self.color, force_terminal=self.terminal or None)
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
+            task = progress.add_task(description, total=total)
+            yield lambda amount: progress.update(task, advance=amount)
+
+
+class Filter:
+    """The record loop: lines in, records out, bad ones told of and left out."""
+
+    def __init__(self, words: Words, files: tuple[str, ...], strict: bool, output: Output) -> None:
+        self.words, self.strict, self.output = words, strict, output
+        self.lines = Lines(files)
+        self.lines.before_wait = output.flush
+        self.place = ""
+        """Where the record in hand stands, as file:line."""
+        self.count = 0
+        """Records read so far, bad ones too: a record without an id is called by its place in the input, from 0."""
+
+    def read(self, plain_text: bool, wait: bool = True) -> Record | None:
+        """The next good record; None at the end, or when none is at hand and `wait` is off."""
+        while (line := self.lines.next(wait)) is not None:
+            with self.guard(line.place):
+                record = self._parse(line, plain_text)
+                if record is not None:
+                    return record
+        return None
+
+    def records(self, plain_text: bool = False) -> Iterator[Record]:
+        while (record := self.read(plain_text)) is not None:
+            yield record
+
+    def batches(self, size: int, plain_text: bool) -> Iterator[list[tuple[str, Record]]]:
+        """Records with their places, as many as are at hand, at least one and at most `size` at a time."""
+        while (record := self.read(plain_text)) is not None:
+            batch = [(self.place, record)]
+            while len(batch) < size and (record := self.read(plain_text, wait=False)) is not None:
+                batch.append((self.place, record))
+            yield batch
+
+    def _parse(self, line: Line, plain_text: bool) -> Record | None:
+        self.place = line.place
+        self.count += 1
+        record = parse(line, plain_text)
+        if record is None:  # a blank line
+            self.count -= 1
+        else:
+            check_schema(record, line.place)
+        return record
+
+    @contextmanager
+    def guard(self, place: str) -> Iterator[None]:
+        """A RecordError inside is told of with its place and ends the command only under --strict."""
+        try:
+            yield
+        except RecordError as error:
+            error.place = error.place or place
+            if self.strict:
+                raise
+            self.words.bad_record(error)
+
+
+def _shared_options(name: str) -> list[click.Parameter]:
+    def version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+        if wanted:
+            click.echo(f"{name} (mlmglauber) {__version__}")
+            context.exit()
+
+    return [
+        click.Option(["-o", "--output"], metavar="FILE", help="Write to FILE, which appears whole or not at all."),
+        click.Option(["--strict"], is_flag=True, help="Stop at the first bad record."),
+        click.Option(["-q", "--quiet"], is_flag=True, help="No warnings, counts or progress."),
+        click.Option(["-v", "--verbose"], count=True, help="Tracebacks with errors."),
+        click.Option(["--progress/--no-progress"], default=None,
+                     help="Show progress on standard error; by default on a terminal."),
+        click.Option(["--no-color"], is_flag=True, help="No colour; so do NO_COLOR and TERM=dumb."),
+        click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=version,
+                     help="Show the version and exit."),
+    ]
+
+
+def filter_command(name: str, description: str, examples: str) -> Callable[[Callable[..., None]], click.Command]:
+    """Make main(filter, **its options) a command over records: FILE arguments and the options that all share.
+
+    The decorated function's own click.option decorators come first in --help.
+    """
+
+    def decorate(function: Callable[..., None]) -> click.Command:
+        def callback(files: tuple[str, ...], output: str | None, strict: bool, quiet: bool, verbose: int,
+                     progress: bool | None, no_color: bool, **options: Any) -> None:
+            color = not (no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb")
+            words = Words(name, quiet, verbose, progress, color)
+            raise SystemExit(_run(function, words, files, strict, output, options))
+
+        own = list(reversed(getattr(function, "__click_params__", [])))
+        inputs = click.Argument(["files"], nargs=-1, type=click.Path(), metavar="[FILE]...")
+        return _Command(name, callback=callback, help=description, epilog=examples,
+                        params=[inputs, *own, *_shared_options(name)],
+                        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+    return decorate
+
+
+class _Command(click.Command):
+    """A click command whose usage errors are two lines and whose examples keep their shape."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(f"\nExamples:\n\n{self.epilog}\n\n")
+
+    def main(self, args: Sequence[str] | None = None, **kwargs: Any) -> Any:  # type: ignore[override]
+        name = str(self.name)
+        try:
+            return super().main(args, prog_name=name, standalone_mode=False)
+        except click.UsageError as error:
+            print(f"{name}: {error.format_message()}\nTry '{name} --help'.", file=sys.stderr)
+            status = ExitStatus.USAGE
+        except (click.Abort, KeyboardInterrupt):
+            status = ExitStatus.INTERRUPTED
+        raise SystemExit(int(status))
+
+
+def _run(function: Callable[..., None], words: Words, files: tuple[str, ...], strict: bool, path: str | None,
+         options: dict[str, Any]) -> int:
+    """Run a command's function over its input; the exit status."""
+    try:
+        with Output(path) as output:
+            function(Filter(words, files, strict, output), **options)
+    except ClosedPipeError:
+        _silence(sys.stdout.fileno())
+        return CLOSED_PIPE
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends at once
+        words.fail(KeyboardInterrupt(), "interrupted")
+        return ExitStatus.INTERRUPTED
+    except MlmError as error:
+        words.fail(error, str(error))
+        return error.status
+    except OSError as error:
+        words.fail(error, f"cannot write: {error.strerror}; free some space or choose another place")
+        return ExitStatus.CANNOT_WRITE
+    except click.UsageError:
+        raise
+    except Exception as error:  # whatever is left is our mistake, and says so
+        words.fail(error, f"a bug of ours: {type(error).__name__}: {error}; run again with -v and report it")
+        return ExitStatus.OUR_BUG
+    return ExitStatus.BAD_RECORD if words.bad_records else ExitStatus.OK
+
+
+def _silence(descriptor: int) -> None:
+    """Point a closed pipe at the null device, so that nothing complains when the interpreter ends."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)

@@ -1,0 +1,76 @@
+"""Options that several commands share, and the types of their values."""
+
+import re
+from collections.abc import Callable
+from math import isfinite
+from typing import Any
+
+import click
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class Temperatures(click.ParamType[list[float]]):
+    """One temperature or several with commas between; each finite and not negative."""
+
+    name = "tau"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[float]:
+        if isinstance(value, list):
+            return value
+        taus = []
+        for part in str(value).split(","):
+            try:
+                tau = float(part) if "_" not in part else None
+            except ValueError:
+                tau = None
+            if tau is None or not isfinite(tau) or tau < 0:
+                self.fail(f"{part!r} is no temperature: a finite number, 0 or above, or several as in 0.5,1,2")
+            taus.append(tau + 0.0)  # -0 is 0
+        if len(set(taus)) < len(taus):
+            self.fail(f"{value}: a temperature stands twice")
+        return taus
+
+
+class Sites(click.ParamType[list[int]]):
+    """Sites counted from 0, as in 0,3,5-7."""
+
+    name = "sites"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        if isinstance(value, list):
+            return value
+        sites: set[int] = set()
+        for part in str(value).split(","):
+            match = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part.strip())
+            if match is None:
+                self.fail(f"{part!r} is no site: give numbers from 0 on, as in 0,3,5-7")
+            sites.update(range(int(match[1]), int(match[2] or match[1]) + 1))
+        return sorted(sites)
+
+
+def _all(*decorators: Decorator) -> Decorator:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return decorate
+
+
+device_options = _all(
+    click.option("--device", default="auto", show_default=True, envvar="MLM_DEVICE", show_envvar=True,
+                 metavar="DEVICE", help="auto, cpu, cuda or cuda:N."),
+    click.option("--revision", metavar="REV", help="Revision of a model on the hub."),
+    click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model."),
+)
+
+model_options = _all(
+    click.option("-m", "--model", default="tiny-en", show_default=True, envvar="MLM_MODEL", show_envvar=True,
+                 metavar="NAME", help="Masked language model: tiny-en, a directory, a hub name, or a table FILE.json."),
+    click.option("--dtype", type=click.Choice(["auto", "float32", "bfloat16", "float16"]), default="auto",
+                 show_default=True, help="Number format of the model; auto is float32."),
+    click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True,
+                 help="Rows a forward pass."),
+    device_options,
+)

@@ -1,0 +1,80 @@
+"""mlm-sample: Glauber chains from texts."""
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mlmglauber.commands.base import Filter, filter_command
+from mlmglauber.commands.options import Sites, Temperatures, model_options
+
+if TYPE_CHECKING:
+    from mlmglauber.commands.walk import Walk
+
+DEFAULT_SWEEPS = 100
+OWN_FIELDS = ("type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "site", "old", "new", "changed",
+              "logp_old", "logp_new")
+
+EXAMPLES = """\
+  echo "the cat sat on the mat" | mlm-sample --tau 0.5 --sweeps 20 --seed 1
+  mlm-sample --tau 0.5,1,2 --chains 4 --steps 2000 passages.txt | mlm-embed | mlm-drift --summary
+  mlm-sample --on-change --steps 100000 --resume chain.jsonl passages.txt"""
+
+
+@filter_command(
+    "mlm-sample",
+    "Run Glauber chains from texts: pick a site, mask it, redraw its token from a masked language model, repeat.\n\n"
+    "Reads lines of text, or records with `text` or `ids`; writes one run record a temperature, then state records. "
+    "One step is one update of one site; n steps are one sweep.",
+    EXAMPLES,
+)
+@click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
+              help="Temperature, or several: each is run. 0 takes the likeliest token.")
+@click.option("--steps", type=click.IntRange(0), help="Length of a chain in steps.")
+@click.option("--sweeps", type=click.IntRange(0), help=f"Length of a chain in sweeps; {DEFAULT_SWEEPS} by default.")
+@click.option("-c", "--chains", type=click.IntRange(1), default=1, show_default=True, help="Chains a text.")
+@click.option("--every", type=click.IntRange(1), metavar="N", help="Write every Nth state; once a sweep by default.")
+@click.option("--on-change", is_flag=True, help="Write every change of state and the last state: the whole trajectory.")
+@click.option("--burn-in", type=click.IntRange(0), default=0, show_default=True, metavar="N",
+              help="Steps run before the first state is written.")
+@click.option("--scan", type=click.Choice(["random", "permutation", "systematic"]), default="random",
+              show_default=True, help="How the next site is chosen.")
+@click.option("--init", type=click.Choice(["text", "mask", "random"]), default="text", show_default=True,
+              help="The first state: the text, all masked, or tokens drawn uniformly.")
+@click.option("--length", type=click.IntRange(1), metavar="N",
+              help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
+@click.option("--freeze", type=Sites(), metavar="SITES", help="Sites kept as they are, from 0 on, as in 0,3,5-7.")
+@click.option("--seed", type=click.IntRange(0), help="Seed; drawn and recorded when absent.")
+@click.option("--resume", type=click.Path(), metavar="FILE",
+              help="Write to FILE; where an interrupted run left it, go on with that run.")
+@model_options
+def main(filter: Filter, resume: str | None, **options: Any) -> None:
+    """Chains of as many texts as fill a batch run together; their states are written in input order."""
+    if options["steps"] is not None and options["sweeps"] is not None:
+        raise click.UsageError("--steps and --sweeps exclude each other")
+    if options["every"] is not None and options["on_change"]:
+        raise click.UsageError("--every and --on-change exclude each other")
+    if resume is not None and filter.output.path is not None:
+        raise click.UsageError("--resume writes to its own file; leave --output out")
+    if options["steps"] is None and options["sweeps"] is None:
+        options["sweeps"] = DEFAULT_SWEEPS
+    from mlmglauber.commands.walk import Journey
+
+    with Journey(filter, options, resume) as journey, filter.words.bar("records") as progress:
+        in_work: deque[Walk] = deque()
+        while True:
+            while journey.chains_of(in_work) < options["batch_size"]:
+                walk = journey.next_walk(wait=not in_work)
+                if walk is None:
+                    break
+                in_work.append(walk)
+            if not in_work:
+                break
+            journey.step(in_work)
+            while in_work and in_work[0].finished:
+                in_work.popleft()
+                progress(1)
+
+
+if __name__ == "__main__":
+    main()

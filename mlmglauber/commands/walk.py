@@ -1,0 +1,250 @@
+"""A run of Glauber chains as records: what mlm-sample reads becomes chains, their steps become state records."""
+
+import hashlib
+import os
+from collections.abc import Iterable
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import orjson
+
+from mlmglauber.commands.base import Filter
+from mlmglauber.dynamics.engine import Chain, Move, advance
+from mlmglauber.dynamics.randomness import Stream, drawn_seed
+from mlmglauber.models.conditionals import TextModel
+from mlmglauber.models.opening import open_model
+from mlmglauber.stream import resume
+from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.output import Appending, InOrder, Output, Sink
+from mlmglauber.stream.records import SCHEMA, Record, is_input, record_id, text_or_ids
+
+OWN_FIELDS = frozenset({
+    "type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "site", "old", "new", "changed", "logp_old",
+    "logp_new", "reason", "text_exact", "embedding", "embedder", "truncated", "drift", "basin", "basin_p",
+})
+"""Fields of an input that its states do not inherit: they are made anew, or tell of the text that was."""
+
+PLACE_OPTIONS = ("device", "batch_size", "revision", "trust_remote_code", "model", "dtype", "seed", "tau")
+"""Options that the run record tells elsewhere, or that do not change what is computed."""
+
+
+class Journey:
+    """One run of mlm-sample: its model, opened when the first record comes, its run records and its walks."""
+
+    def __init__(self, filter: Filter, options: dict[str, Any], resumed: str | None) -> None:
+        self.filter, self.options = filter, options
+        self.model: TextModel | None = None
+        self.seen: set[str] = set()
+        self.too_short = self.passed = 0
+        self.left = resume.NOTHING
+        self.path = resumed
+        self.output: Output = filter.output
+        if resumed is not None:
+            self.descriptor = resume.open_locked(resumed)
+            self.output = Appending(self.descriptor)
+            filter.lines.before_wait = self.output.flush
+            first = resume.first_record(self.descriptor)
+            if options["seed"] is None and first is not None:
+                options["seed"] = first["seed"]
+        if options["seed"] is None:
+            options["seed"] = drawn_seed()
+        self.order = InOrder(self.output)
+
+    def __enter__(self) -> "Journey":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        if self.too_short:
+            length = self.options["length"]
+            self.filter.words.say(f"{self.too_short} texts of fewer than {length} tokens were skipped")
+        if self.path is not None:
+            if kind is None or not issubclass(kind, OSError):
+                self.output.flush()
+            os.close(self.descriptor)
+
+    def next_walk(self, wait: bool) -> "Walk | None":
+        """The chains of the next text; None at the end of the input, or when nothing is at hand and `wait` is off."""
+        while (record := self.filter.read(plain_text=True, wait=wait)) is not None:
+            with self.filter.guard(self.filter.place):
+                walk = self._walk_of(record)
+                if walk is not None:
+                    return walk
+        return None
+
+    def _walk_of(self, record: Record) -> "Walk | None":
+        if self.model is None:
+            self.model = self._open(record)
+        if not is_input(record):
+            self.passed += 1
+            if self.passed > self.left.passed:  # the first ones stand in the resumed file already
+                sink = self.order.open()
+                sink.write(record)
+                sink.close()
+            return None
+        name = record_id(record, self.filter.count - 1)
+        if name in self.seen:
+            raise RecordError(f"the id {name!r} stood in the input before; ids name chains, make them differ")
+        ids = self._ids(record)
+        if ids is None:
+            self.too_short += 1
+            return None
+        self.seen.add(name)
+        return None if name in self.left.done else Walk(self, name, record, ids)
+
+    def _open(self, first: Record) -> TextModel:
+        options = self.options
+        model = open_model(options["model"], device=options["device"], dtype=options["dtype"],
+                           revision=options["revision"], rows=options["batch_size"],
+                           exact_width=options["length"] is not None,
+                           trust_remote_code=options["trust_remote_code"])
+        described = model.describe()
+        told = {key: value for key, value in sorted(options.items()) if key not in PLACE_OPTIONS}
+        told["batch_size"] = options["batch_size"]
+        self.runs = {}
+        head = []
+        for tau in options["tau"]:
+            # What makes a chain what it is, and the first record: two inputs at one seed are two runs.
+            names = [described.get("hash") or described["model"], described["dtype"], options["seed"], tau,
+                     *(options[key] for key in ("scan", "init", "length", "freeze")), first]
+            self.runs[tau] = hashlib.blake2b(orjson.dumps(names), digest_size=4).hexdigest()
+            head.append({"type": "run", "schema": SCHEMA, "run": self.runs[tau], "command": "mlm-sample",
+                         "seed": options["seed"], "tau": tau, **described, "options": told})
+        if self.path is not None:
+            self.left = resume.take_up(self.descriptor, self.path, head)
+        else:
+            for run in head:
+                self.output.write(run)
+        return model
+
+    def _ids(self, record: Record) -> list[int] | None:
+        """The token ids of a record, None when it is shorter than --length."""
+        assert self.model is not None
+        text, ids = text_or_ids(record)
+        if ids is None:
+            assert text is not None
+            ids = self.model.encode(text)
+        length = self.options["length"]
+        if length is not None:
+            if len(ids) < length:
+                return None
+            ids = ids[:length]
+        if not ids:
+            raise RecordError("the text has no token; give one of at least one token")
+        if len(ids) > self.model.max_sites:
+            raise RecordError(f"{len(ids)} tokens, the model takes {self.model.max_sites}; shorten the text, or use "
+                              f"--length")
+        self.model.check_ids(ids)
+        frozen = self.options["freeze"] or []
+        if frozen and frozen[-1] >= len(ids):
+            raise RecordError(f"--freeze names site {frozen[-1]}, the text has sites 0 to {len(ids) - 1}")
+        if len(frozen) == len(ids):
+            raise RecordError("every site is frozen, none can move; freeze fewer")
+        return ids
+
+    def chains_of(self, walks: Iterable["Walk"]) -> int:
+        return sum(len(walk.chains) for walk in walks if not walk.finished)
+
+    def step(self, walks: Iterable["Walk"]) -> None:
+        """One step of every chain in work; what is due is written."""
+        assert self.model is not None
+        walks = [walk for walk in walks if not walk.finished]
+        chains = [chain for walk in walks for chain in walk.chains]
+        moves = iter(advance(self.model, chains, self.options["batch_size"]))
+        for walk in walks:
+            with self.filter.guard(walk.place):
+                walk.follow([next(moves) for _ in walk.chains])
+
+
+class Walk:
+    """The chains of one text, at every temperature, in step with each other."""
+
+    def __init__(self, journey: Journey, name: str, record: Record, ids: list[int]) -> None:
+        assert journey.model is not None
+        options = journey.options
+        self.model, self.name, self.place = journey.model, name, journey.filter.place
+        self.sink: Sink = journey.order.open()
+        self.inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
+        self.on_change, self.burn_in = options["on_change"], options["burn_in"]
+        self.every = options["every"] or len(ids)
+        self.last = self.burn_in + (options["steps"] if options["steps"] is not None else options["sweeps"] * len(ids))
+        self.with_logp = self.on_change or self.every == 1
+        self.chains: list[Chain] = []
+        self.runs: list[str] = []
+        self.finished = False
+        for tau in options["tau"]:
+            for number in range(options["chains"]):
+                start = first_state(self.model, ids, options, name, number)
+                self.chains.append(Chain(start, tau=tau, seed=options["seed"], record=name, number=number,
+                                         scan=options["scan"], frozen=options["freeze"] or []))
+                self.runs.append(journey.runs[tau])
+        if name == journey.left.current and journey.left.states:
+            self._go_on(journey.left)
+        elif self.burn_in == 0:
+            for chain, run in zip(self.chains, self.runs, strict=True):
+                self.sink.write(self._state(chain, run, None))
+        self._close_if_done()
+
+    def _go_on(self, left: resume.Left) -> None:
+        """Set the chains where the interrupted run left them: nothing changed unseen between states --on-change."""
+        for chain, run in zip(self.chains, self.runs, strict=True):
+            state = left.states[run, chain.number]
+            chain.ids[:] = state["ids"]
+            chain.step = left.step - 1 if self.on_change else state["step"]
+
+    def follow(self, moves: list[Move | None]) -> None:
+        """Write the states that are due after a step of every chain."""
+        for chain, run, move in zip(self.chains, self.runs, moves, strict=True):
+            if move is None:
+                self.finished = True
+                self.sink.close()
+                raise RecordError(f"chain {chain.number} at tau {chain.tau:g}, step {chain.step + 1}: the model's "
+                                  f"conditional at site {chain.broken} is not finite; the record ends here")
+            if self._due(chain.step, move.old != move.new):
+                self.sink.write(self._state(chain, run, move))
+        self._close_if_done()
+
+    def _due(self, step: int, changed: bool) -> bool:
+        if step < self.burn_in:
+            return False
+        if step in (self.burn_in, self.last):
+            return True
+        return changed if self.on_change else (step - self.burn_in) % self.every == 0
+
+    def _close_if_done(self) -> None:
+        if not self.finished and self.chains[0].step >= self.last:
+            self.finished = True
+            self.sink.close()
+
+    def _state(self, chain: Chain, run: str, move: Move | None) -> Record:
+        ids = chain.ids.tolist()
+        text = self.model.decode(ids)
+        state: Record = {"type": "state", "run": run, "id": self.name, "chain": chain.number, "step": chain.step,
+                         "tau": chain.tau, "n": len(ids), "text": text, "ids": ids}
+        if move is not None:
+            state |= {"site": move.site, "old": move.old, "new": move.new, "changed": move.old != move.new}
+            if self.with_logp:
+                state |= {"logp_old": move.logp_old, "logp_new": move.logp_new}
+                if move.logp_old == -np.inf:
+                    state |= {"logp_old": None, "reason": "logp_old: the old token has probability 0 here"}
+        if self.model.encode(text) != ids:
+            state["text_exact"] = False
+        return state | self.inherited
+
+
+def first_state(model: TextModel, ids: list[int], options: dict[str, Any], name: str, number: int) -> list[int]:
+    """The first state of a chain by --init; frozen sites keep the text's tokens."""
+    if options["init"] == "text":
+        return ids
+    start = np.array(ids)
+    free = np.setdiff1d(np.arange(len(ids)), options["freeze"] or [])
+    if options["init"] == "mask":
+        if model.mask_id is None:
+            raise RecordError("a table has no mask token; use --init text or random")
+        start[free] = model.mask_id
+    else:
+        tokens = np.flatnonzero(model.allowed)
+        draws = Stream(options["seed"], name, number, "init").uniforms(0, len(ids))
+        start[free] = tokens[(draws[free] * len(tokens)).astype(np.int64)]
+    return [int(token) for token in start]

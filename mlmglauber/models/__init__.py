@@ -1,0 +1,1 @@
+"""Where conditionals come from."""

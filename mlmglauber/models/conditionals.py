@@ -1,0 +1,105 @@
+"""The one door to every model: single-site conditionals, and the exact table that tests stand on."""
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+FILL = -1
+"""What fills up a shorter state on the right when states of several lengths share one array."""
+
+Ids = NDArray[np.int64]
+Floats = NDArray[np.floating[Any]]
+
+
+class Conditional(Protocol):
+    """Anything that answers: with site i masked, how likely is each token there?"""
+
+    vocab_size: int
+    allowed: NDArray[np.bool_]
+    """(V,) True for the tokens that may be drawn; the others have probability 0."""
+
+    def log_probs(self, ids: Ids, sites: Ids) -> Floats:
+        """Log-probabilities at tau = 1, in nats, renormalised over the allowed tokens.
+
+        ids: (B, n) states, content tokens only, shorter ones filled up with FILL on the right.
+        sites: (B,) one site for each state; the token that stands there has no influence.
+        Returns (B, V), float32 or better, -inf where a token is not allowed.
+        """
+        ...
+
+
+class TextModel(Conditional, Protocol):
+    """A conditional with words: what a command needs to read texts and write them."""
+
+    max_sites: int
+    """The longest state that the model takes, in content tokens."""
+    mask_id: int | None
+    """The token that stands for no token, None for a table."""
+
+    def check_ids(self, ids: Sequence[int]) -> None:
+        """RecordError for ids that cannot be a state: out of range, or special tokens (an unknown token may stand)."""
+        ...
+
+    def encode(self, text: str) -> list[int]:
+        """Content token ids of a text; special tokens written in the text are plain text."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """A text for people; not to be tokenised again."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What the run record says of the model: name, hash, dtype, device, tokenizer, versions."""
+        ...
+
+
+class TableConditional:
+    """Conditionals from tables of numbers: exact, tiny, no torch.
+
+    tables[i] has shape (V,) * n: its first n - 1 axes are the other sites in order, its last is the token at site i.
+
+    >>> table = TableConditional([[[.8, .2], [.3, .7]], [[.6, .4], [.5, .5]]])
+    >>> np.exp(table.log_probs(np.array([[0, 1]]), np.array([0]))).round(3)
+    array([[0.3, 0.7]])
+    """
+
+    def __init__(self, tables: Sequence[Any], allowed: Sequence[bool] | None = None) -> None:
+        self.tables = [np.asarray(table, dtype=np.float64) for table in tables]
+        self.sites = len(self.tables)
+        self.vocab_size = self.tables[0].shape[-1]
+        wanted = (self.vocab_size,) * self.sites
+        for i, table in enumerate(self.tables):
+            if table.shape != wanted:
+                raise ValueError(f"the table of site {i} has shape {table.shape}; {self.sites} sites need {wanted}")
+            if not (np.isfinite(table).all() and (table >= 0).all() and np.allclose(table.sum(-1), 1, atol=1e-9)):
+                raise ValueError(f"the table of site {i} has a row that is no probability law; each must sum to 1")
+        self.allowed = np.ones(self.vocab_size, bool) if allowed is None else np.asarray(allowed, bool)
+
+    @classmethod
+    def from_joint(cls, joint: Any) -> "TableConditional":
+        """The compatible conditionals of a joint law, an array of shape (V,) * n."""
+        joint = np.asarray(joint, dtype=np.float64)
+        tables = []
+        for i in range(joint.ndim):
+            moved = np.moveaxis(joint, i, -1)
+            tables.append(moved / moved.sum(-1, keepdims=True))
+        return cls(tables)
+
+    def log_probs(self, ids: Ids, sites: Ids) -> Floats:
+        """See Conditional. float64."""
+        ids = np.asarray(ids)
+        if ids.ndim != 2 or ids.shape[1] != self.sites:
+            raise ValueError(f"states of {self.sites} sites expected, got an array of shape {ids.shape}")
+        rows = np.empty((len(ids), self.vocab_size))
+        for k, site in enumerate(np.asarray(sites).tolist()):
+            rows[k] = self.tables[site][tuple(np.delete(ids[k], site))]
+        rows[:, ~self.allowed] = 0.0
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(rows / rows.sum(1, keepdims=True)))
+
+    def states(self) -> Ids:
+        """All V ** n states, (V ** n, n), the last site running fastest."""
+        return np.array(list(product(range(self.vocab_size), repeat=self.sites)), dtype=np.int64)

@@ -1,0 +1,75 @@
+"""A table of conditionals with words: a toy model in a JSON file, for questions whose answer is known exactly.
+
+    {"tokens": ["a", "b"], "tables": [[[0.8, 0.2], [0.3, 0.7]], [[0.6, 0.4], [0.5, 0.5]]]}
+
+`tables` is as in TableConditional; `joint` may stand in its place; `allowed` restricts what may be drawn.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from mlmglauber import __version__
+from mlmglauber.models.conditionals import Floats, Ids, TableConditional
+from mlmglauber.stream.errors import ModelError, RecordError
+
+
+class TableText:
+    """A TextModel over a TableConditional; its words are the names of its tokens, between spaces."""
+
+    def __init__(self, table: TableConditional, tokens: Sequence[str], name: str, digest: str) -> None:
+        if len(tokens) != table.vocab_size or len(set(tokens)) != len(tokens):
+            raise ValueError(f"{table.vocab_size} different token names are needed, got {list(tokens)}")
+        self.table, self.tokens = table, list(tokens)
+        self.vocab_size, self.allowed, self.max_sites = table.vocab_size, table.allowed, table.sites
+        self.mask_id: int | None = None
+        self._name, self._digest = name, digest
+        self._ids = {token: k for k, token in enumerate(tokens)}
+
+    @classmethod
+    def open(cls, name: str) -> "TableText":
+        try:
+            content = Path(name).read_bytes()
+            value = orjson.loads(content)
+            allowed = value.get("allowed")
+            if "joint" in value:
+                table = TableConditional.from_joint(value["joint"])
+                table.allowed = np.asarray(allowed, bool) if allowed is not None else table.allowed
+            else:
+                table = TableConditional(value["tables"], allowed)
+            return cls(table, value["tokens"], name, hashlib.sha256(content).hexdigest()[:16])
+        except OSError as error:
+            raise ModelError(f"{name}: {error.strerror}; give the name of a table of conditionals") from error
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise ModelError(f'{name}: no table of conditionals ({error}); it needs "tokens" and "tables"') from error
+
+    def log_probs(self, ids: Ids, sites: Ids) -> Floats:
+        return self.table.log_probs(ids, sites)
+
+    def check_ids(self, ids: Sequence[int]) -> None:
+        if len(ids) != self.table.sites:
+            raise RecordError(f"the table has {self.table.sites} sites, the state {len(ids)}; give one token a site")
+        for token in ids:
+            if not 0 <= token < self.vocab_size:
+                raise RecordError(f"token id {token} is outside the table's {self.vocab_size} tokens; correct the ids")
+
+    def encode(self, text: str) -> list[int]:
+        words = text.split()
+        unknown = [word for word in words if word not in self._ids]
+        if unknown:
+            raise RecordError(f"{unknown[0]!r} is no token of this table; its tokens are {' '.join(self.tokens)}")
+        return [self._ids[word] for word in words]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return " ".join(self.tokens[token] for token in ids)
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "model": self._name, "hash": self._digest, "class": "TableConditional", "tokenizer": "words",
+            "vocab": self.vocab_size, "banned": int((~self.allowed).sum()), "dtype": "float64", "device": "cpu",
+            "versions": {"mlmglauber": __version__, "numpy": np.__version__},
+        }

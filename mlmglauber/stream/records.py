@@ -1,0 +1,197 @@
+"""JSON Lines in and out: bytes split at the line feed alone, strict JSON, one object a record."""
+
+import os
+import select
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from math import isfinite
+from typing import Any, NamedTuple
+
+import orjson
+
+from mlmglauber.stream.errors import InputError, RecordError
+
+SCHEMA = "mlm/1"
+MAX_LINE = 16 * 1024 * 1024
+"""A longer line is refused before it is held in memory whole."""
+BLOCK = 1 << 18
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+Record = dict[str, Any]
+
+
+class Line(NamedTuple):
+    """One line of input, without its line feed; `content` is None for a line over MAX_LINE."""
+
+    place: str
+    content: bytes | None
+
+
+class Lines:
+    """The lines of several inputs, one after the other.
+
+    `before_wait` is called whenever the input has nothing more at hand: a filter writes out there what it holds, so a
+    slow producer sees its answers at once and a fast one is served in large writes.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = list(paths) or ["-"]
+        for path in self.paths:
+            if path != "-" and not os.path.exists(path):
+                raise InputError(f"{path}: no such file; check the name")
+        self.before_wait: Callable[[], None] = lambda: None
+        self._open: int | None = None
+        self._pending: list[bytes] = []  # whole lines, the next one last
+        self._rest = bytearray()  # the beginning of a line that is not here whole yet
+        self._name, self._number = "", 0
+
+    def next(self, wait: bool = True) -> Line | None:
+        """The next line; None at the end, or, without `wait`, when none has arrived yet."""
+        while True:
+            if self._pending:
+                self._number += 1
+                line = self._pending.pop()
+                if self._number == 1:
+                    line = line.removeprefix(BYTE_ORDER_MARK)
+                place = f"{self._name}:{self._number}"
+                return Line(place, None if len(line) > MAX_LINE else line)
+            if self._open is None and not self._open_next():
+                return None
+            assert self._open is not None
+            if not select.select([self._open], [], [], 0)[0]:
+                if not wait:
+                    return None
+                self.before_wait()
+            self._fill(os.read(self._open, BLOCK))
+
+    def __iter__(self) -> Iterator[Line]:
+        while (line := self.next()) is not None:
+            yield line
+
+    def _open_next(self) -> bool:
+        if not self.paths:
+            return False
+        path = self.paths.pop(0)
+        self._name, self._number = ("stdin" if path == "-" else path), 0
+        if path == "-":
+            self._open = sys.stdin.fileno()
+            if os.isatty(self._open):
+                print("reading records from the terminal, Ctrl-D ends", file=sys.stderr)
+            return True
+        try:
+            self._open = os.open(path, os.O_RDONLY)
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}; check the name and its permissions") from error
+        return True
+
+    def _fill(self, block: bytes) -> None:
+        """Take in what was read; an empty block is the end of this input."""
+        if not block:
+            if self._rest:
+                self._pending = [bytes(self._rest)]
+            self._rest = bytearray()
+            if self._name != "stdin" and self._open is not None:
+                os.close(self._open)
+            self._open = None
+            return
+        *whole, last = block.split(b"\n")
+        if whole:
+            whole[0] = bytes(self._rest) + whole[0] if len(self._rest) <= MAX_LINE else bytes(self._rest)
+            self._pending = whole[::-1]
+            self._rest = bytearray(last)
+        elif len(self._rest) <= MAX_LINE:  # past that the rest of the line is dropped, not held
+            self._rest += last
+
+
+def parse(line: Line, plain_text: bool = True) -> Record | None:
+    """The record of a line, None for a blank one.
+
+    A line that is no JSON value is plain text, {"text": line}, where that is accepted. A line that starts like an
+    object but is none, another JSON value, invalid UTF-8 and a lone surrogate are RecordErrors.
+    """
+    content = line.content
+    if content is None:
+        raise RecordError(f"the line is longer than {MAX_LINE} bytes; split the text", line.place)
+    content = content.strip(b" \t\r")
+    if not content:
+        return None
+    try:
+        value = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        return {"text": _plain(content, line.place, str(error), plain_text)}
+    if not isinstance(value, dict):
+        kind = {list: "array", str: "string", bool: "truth value", type(None): "null"}.get(type(value), "number")
+        raise RecordError(f'a JSON {kind}, not an object; write {{"text": ...}}', line.place)
+    return value
+
+
+def _plain(content: bytes, place: str, reason: str, accepted: bool) -> str:
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise RecordError(f"invalid UTF-8 at byte {error.start + 1}; convert the file with iconv", place) from error
+    if content.startswith(b"{") or not accepted:
+        raise RecordError(f"not a JSON object ({reason}); mend or remove the line", place)
+    return text
+
+
+def check_schema(record: Record, place: str) -> None:
+    """A run record of another major schema is a RecordError: its fields may mean something else."""
+    schema = record.get("schema", SCHEMA)
+    if record.get("type") == "run" and schema != SCHEMA:
+        what = f"records of schema {schema!r}, this program reads {SCHEMA!r}; use the version that wrote them"
+        raise RecordError(what, place)
+
+
+def to_line(record: Record) -> bytes:
+    """One line of strict JSON with its line feed; a number that is not finite is our bug, never a silent null."""
+    line = orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY)
+    if b"null" in line:  # orjson writes not-a-number as null: look only where there is a null at all
+        _assert_finite(record, "record")
+    return line
+
+
+def _assert_finite(value: Any, where: str) -> None:
+    if isinstance(value, float) and not isfinite(value):
+        raise AssertionError(f"{where} is {value}: a missing number is written as null with its reason")
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _assert_finite(item, f"{where}.{key}")
+    elif isinstance(value, list):
+        for k, item in enumerate(value):
+            _assert_finite(item, f"{where}[{k}]")
+    elif hasattr(value, "dtype") and value.dtype.kind == "f":
+        _assert_finite(value.tolist(), where)
+
+
+SUITE_TYPES = frozenset({"run", "state", "rectangle", "influence", "pair", "trap", "exact", "summary"})
+"""What `type` may say of a record that a command of the suite wrote; mlm-records(5) tells their fields."""
+
+
+def is_input(record: Record) -> bool:
+    """Whether a record may be the text that a command starts from; what else the suite wrote is passed on as it is."""
+    return record.get("type") not in SUITE_TYPES or record["type"] == "state"
+
+
+def record_id(record: Record, place: int) -> str:
+    """The id of an input: its own, a state's whole key, or its place in the input."""
+    if record.get("type") == "state":
+        return "/".join(str(record.get(key)) for key in ("run", "id", "chain", "step"))
+    own = record.get("id", place)
+    if isinstance(own, bool) or not isinstance(own, (str, int)):
+        raise RecordError('"id" is neither a string nor an integer; correct it')
+    return str(own)
+
+
+def text_or_ids(record: Record) -> tuple[str | None, list[int] | None]:
+    """The text or, before it, the token ids of an input record; RecordError when it has neither."""
+    ids, text = record.get("ids"), record.get("text")
+    if ids is not None:
+        if not isinstance(ids, list) or not all(type(token) is int for token in ids):
+            raise RecordError('"ids" is not a list of integers; correct it')
+        return None, ids
+    if text is None:
+        raise RecordError('no "text" and no "ids"; add one of them')
+    if not isinstance(text, str):
+        raise RecordError(f'"text" is a {type(text).__name__}, not a string; write it between quotes')
+    return text, None

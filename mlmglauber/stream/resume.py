@@ -1,0 +1,116 @@
+"""Go on where an interrupted run left its file: what is whole in it, and from where each chain goes on.
+
+Within a record states are written step by step. Of the record that was in work, the states of the last step may not
+all be there, so they are cut off; every chain goes on from its last state before them.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import orjson
+
+from mlmglauber.stream.errors import LockedError, OutputError, UsageError
+from mlmglauber.stream.records import Record, to_line
+
+
+class Left(NamedTuple):
+    """What an interrupted run left.
+
+    The ids that are done, the one in work, its chains' last states before its last step, that step, and how many
+    records of the input were passed on.
+    """
+
+    done: frozenset[str]
+    current: str | None
+    states: dict[tuple[str, int], Record]
+    step: int
+    passed: int
+
+
+NOTHING = Left(frozenset(), None, {}, -1, 0)
+
+
+def open_locked(path: str) -> int:
+    """A descriptor of the file, made if need be, that no other run holds."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise OutputError(f"{path}: {error.strerror}; choose a file that can be written") from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise LockedError(f"{path}: another run is writing it; wait for its end or choose another file") from error
+    return descriptor
+
+
+def first_record(descriptor: int) -> Record | None:
+    """The run record at the head of the file, None if there is none yet."""
+    for line, _ in _whole_lines(descriptor):
+        record = orjson.loads(line)
+        return record if isinstance(record, dict) and record.get("type") == "run" else None
+    return None
+
+
+def take_up(descriptor: int, path: str, head: Sequence[Record]) -> Left:
+    """Compare the file's head with the run records of this run, cut off what is not whole, and tell what is left.
+
+    The file is left at its end, ready for more lines. A head of another run is a UsageError naming what differs.
+    """
+    runs = {str(record["run"]) for record in head}
+    finished: set[str] = set()
+    current: str | None = None
+    states: dict[tuple[str, int], Record] = {}
+    before: dict[tuple[str, int], Record] = {}  # the last states before the last step
+    step, cut, end, count, passed, passed_at_cut = -1, 0, 0, 0, 0, 0
+    for line, offset in _whole_lines(descriptor):
+        end = offset + len(line)
+        if count < len(head):
+            _same(line, head[count], path)
+            count += 1
+            continue
+        record = orjson.loads(line)
+        if record.get("run") not in runs or record.get("type") != "state":
+            passed += 1
+            continue
+        if record["id"] != current:
+            if current is not None:
+                finished.add(current)
+            current, step, states, before = record["id"], record["step"], {}, {}
+            cut, passed_at_cut = offset, passed
+        elif record["step"] != step:
+            before, step = dict(states), record["step"]
+            cut, passed_at_cut = offset, passed
+        states[record["run"], record["chain"]] = record
+    if count < len(head):
+        end = 0
+    os.ftruncate(descriptor, end if current is None else cut)
+    os.lseek(descriptor, 0, os.SEEK_END)
+    if count < len(head):
+        for record in head:
+            os.write(descriptor, to_line(record))
+        return NOTHING
+    return Left(frozenset(finished), current, before, step, passed if current is None else passed_at_cut)
+
+
+def _same(line: bytes, record: Record, path: str) -> None:
+    if line == to_line(record):
+        return
+    there = orjson.loads(line)
+    here = orjson.loads(to_line(record))
+    pairs = [("", there, here), ("options.", there.get("options", {}), here["options"])]
+    differing = [prefix + key for prefix, a, b in pairs for key in b if key != "options" and a.get(key) != b[key]]
+    raise UsageError(f"{path}: it was begun by another run ({', '.join(differing) or 'other fields'} differ); "
+                     "repeat that run's options and input, or choose another file")
+
+
+def _whole_lines(descriptor: int) -> Iterator[tuple[bytes, int]]:
+    """(line, offset) of every line of the file that ends in a line feed."""
+    offset = 0
+    with open(os.dup(descriptor), "rb") as file:
+        file.seek(0)
+        for line in file:
+            if line.endswith(b"\n"):
+                yield line, offset
+            offset += len(line)

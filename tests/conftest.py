@@ -1,0 +1,58 @@
+"""What every test may use: the commands in a real shell, and small inputs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import orjson
+import pytest
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(Path(__file__).parent))
+
+PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+
+
+class Result(NamedTuple):
+    """What a shell command left behind."""
+
+    status: int
+    out: bytes
+    err: str
+
+    @property
+    def records(self):
+        return [orjson.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def states(self):
+        return [record for record in self.records if record["type"] == "state"]
+
+
+@pytest.fixture
+def sh(tmp_path):
+    """Run a line of bash in an empty folder, this environment's commands first on the PATH."""
+
+    def run(line, stdin=b"", timeout=120, **environment):
+        variables = {**os.environ, "PATH": PATH, "TERM": "xterm", **environment}
+        for name in ("MLM_MODEL", "MLM_DEVICE", "MLM_EMBEDDER", "NO_COLOR"):
+            if name not in environment:
+                variables.pop(name, None)
+        done = subprocess.run(["bash", "-o", "pipefail", "-c", line], input=stdin, capture_output=True, cwd=tmp_path,
+                              env=variables, timeout=timeout, check=False)
+        return Result(done.returncode, done.stdout, done.stderr.decode())
+
+    run.folder = tmp_path
+    return run
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """The oracles' tables as model files in the folder of `sh`: a.json and b.json."""
+    from oracles import TABLE_A, TABLE_B
+
+    (tmp_path / "a.json").write_bytes(orjson.dumps({"tokens": ["a", "b", "c"], "tables": TABLE_A}))
+    (tmp_path / "b.json").write_bytes(orjson.dumps({"tokens": ["a", "b"], "tables": TABLE_B}))
+    return tmp_path
