@@ -1,0 +1,100 @@
+"""Write the man pages of the commands: `python man/build.py`.
+
+The options come from the commands themselves, the exit statuses from ExitStatus, the prose and the examples from
+man/parts/NAME.mdoc, so that a page, --help and the program cannot part ways. A test compares the pages with the result.
+"""
+
+import importlib
+import re
+from pathlib import Path
+
+import click
+
+from mlmglauber.stream.errors import ExitStatus
+
+MAN = Path(__file__).parent
+DATE = "November 30, 2026"
+COMMANDS = {
+    "mlm-drift": "how far chains have gone from where they started",
+    "mlm-embed": "add sentence embeddings to records",
+    "mlm-sample": "run Glauber chains from texts",
+}
+STATUSES = {
+    ExitStatus.OK: "All went well.",
+    ExitStatus.FAILED: "The command failed.",
+    ExitStatus.USAGE: "Wrong usage: an unknown option, a value without meaning, options that exclude each other.",
+    ExitStatus.BAD_RECORD: "At least one record was bad; each was told of on standard error, the others were answered.",
+    ExitStatus.NO_INPUT: "An input file cannot be opened.",
+    ExitStatus.NO_MODEL: "The model is not available, or is not of the kind that is needed.",
+    ExitStatus.OUR_BUG: "A bug of the program.",
+    ExitStatus.CANNOT_CREATE: "The output file cannot be created.",
+    ExitStatus.CANNOT_WRITE: "The output cannot be written, for example on a full disk.",
+    ExitStatus.LOCKED: "Another run is writing the same file.",
+    ExitStatus.INTERRUPTED: "Interrupted from the keyboard; the lines written before are whole.",
+}
+CLOSED_PIPE = "The reader of standard output has gone; nothing is said."
+ENVIRONMENT = {
+    "HF_HOME": "Where models fetched from the hub are kept.",
+    "HF_HUB_OFFLINE": "When 1, nothing is fetched.",
+    "NO_COLOR": "When not empty, no colour.",
+    "OMP_NUM_THREADS": "Threads of the model.",
+}
+
+
+def escape(text: str) -> str:
+    """Text as mdoc prints it."""
+    text = text.replace("\\", "\\e").replace("`", "")
+    return re.sub(r"^([.'])", r"\\&\1", text)
+
+
+def flags(option: click.Option) -> str:
+    names = [*option.opts, *option.secondary_opts]
+    names.sort(key=lambda name: (name.startswith("--"), name.startswith("--no-")))
+    argument = "" if option.is_flag or option.count else f" Ar {metavar(option)}"
+    return " , ".join("Fl " + name[1:] for name in names) + argument
+
+
+def metavar(option: click.Option) -> str:
+    if isinstance(option.type, click.Choice):
+        return " | ".join(str(choice) for choice in option.type.choices)
+    return option.metavar or "N"
+
+
+def option_entry(option: click.Option, context: click.Context) -> str:
+    help_text = option.help or ""
+    if option.show_default and option.default is not None:
+        default = option.default
+        help_text += f" Default: {default}."
+    return f".It {flags(option)}\n{escape(help_text)}\n"
+
+
+def page(name: str, purpose: str) -> str:
+    command = importlib.import_module(f"mlmglauber.commands.{name.removeprefix('mlm-')}").main
+    context = click.Context(command, info_name=name)
+    options = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
+    parts = (MAN / "parts" / f"{name}.mdoc").read_text()
+    variables = {option.envvar: f"Default of {option.opts[-1]}." for option in options if option.envvar}
+    environment = {**variables, **(ENVIRONMENT if variables else {"NO_COLOR": ENVIRONMENT["NO_COLOR"]})}
+    body = {
+        "OPTIONS": ".Bl -tag -width Ds\n" + "".join(option_entry(option, context) for option in options) + ".El\n",
+        "EXIT STATUS": ".Bl -tag -width Ds\n" + "".join(
+            f".It {int(status)}\n{text}\n" for status, text in [*STATUSES.items(), (141, CLOSED_PIPE)]) + ".El\n",
+        "ENVIRONMENT": ".Bl -tag -width Ds\n" + "".join(
+            f".It Ev {variable}\n{text}\n" for variable, text in sorted(environment.items())) + ".El\n",
+    }
+    for section, text in body.items():
+        parts = parts.replace(f".Sh {section}\n", f".Sh {section}\n{text}")
+    others = [other for other in COMMANDS if other != name]
+    see_also = "".join(f".Xr {other} 1 ,\n" for other in others) + ".Xr mlm-records 5\n"
+    return (f".\\\" Made by man/build.py from man/parts/{name}.mdoc and the command's own options.\n"
+            f".Dd {DATE}\n.Dt {name.upper()} 1\n.Os mlmglauber\n.Sh NAME\n.Nm {name}\n.Nd {purpose}\n"
+            f".Sh SYNOPSIS\n.Nm\n.Op Ar option ...\n.Op Ar\n{parts}.Sh SEE ALSO\n{see_also}")
+
+
+def main() -> None:
+    for name, purpose in COMMANDS.items():
+        (MAN / f"{name}.1").write_text(page(name, purpose))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""What must be true of a checkpoint before a number is computed with it; each refusal says why and what to do."""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from mlmglauber.stream.errors import ModelError, UsageError
+
+PROBE = "The quick brown fox jumps over the lazy dog and then it sleeps in the sun"
+"""A plain sentence: a tokenizer that cuts it into three pieces a word or more is not the model's own."""
+LETTERS = 1000
+"""Vocabularies below this size are alphabets, of proteins say, where a piece is a letter by intent."""
+
+
+def quiet_libraries() -> None:
+    """No progress bars or log lines of the libraries between our words; no warning about forks."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    os.environ.setdefault("HF_HUB_ETAG_TIMEOUT", "3")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+    from transformers.utils import logging
+
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+
+
+def locate(name: str) -> tuple[str, bool]:
+    """(place, whether it is a directory). A directory is never looked for anywhere else."""
+    if os.path.isdir(name):
+        return name, True
+    if name.startswith((".", "/", "~")) or name.count("/") > 1 or not name:
+        raise ModelError(f"{name!r}: no such directory; check the path")
+    return name, False
+
+
+def not_available(name: str, error: Exception) -> ModelError:
+    """One line for a name that is neither a directory nor, as far as can be known, on the hub or in its cache."""
+    reason = str(error).strip().split("\n")[0][:200]
+    return ModelError(f"{name}: neither a directory here nor to be had from the hub ({reason}); give a local directory, "
+                      "or fetch the model first where there is a network")
+
+
+def check_remote_code(name: str, configs: list[dict[str, Any]], trusted: bool) -> None:
+    """A model that brings code of its own would load as something else without it: with the same names, silently."""
+    if not trusted and any("auto_map" in config for config in configs):
+        raise ModelError(f"{name}: the model needs code of its own; read it, then allow it with --trust-remote-code")
+
+
+def check_kind(name: str, model_type: str, architectures: list[str] | None, known: dict[str, Any]) -> None:
+    """Refuse causal models, encoders of other tasks, and anything else without a masked-language-model head."""
+    if model_type not in known:
+        raise ModelError(f"{name}: {model_type} models have no masked-LM head; give a masked language model")
+    wrong = [kind for kind in architectures or [] if not kind.endswith(("ForMaskedLM", "ForPreTraining"))]
+    if architectures and len(wrong) == len(architectures):
+        raise ModelError(f"{name}: the checkpoint is a {wrong[0]}, without a trained masked-LM head; give a checkpoint "
+                         "of a masked language model")
+
+
+def check_tokenizer(name: str, tokenizer: Any, embeddings: int) -> None:
+    """The tokenizer has a mask token, fits the embedding and cuts plain English as the model's own would."""
+    if tokenizer.mask_token_id is None:
+        raise UsageError(f"{name}: its tokenizer has no mask token; give a masked language model")
+    if len(tokenizer) > embeddings:
+        raise ModelError(f"{name}: its tokenizer has {len(tokenizer)} tokens, the model {embeddings}; they do not belong "
+                         "together, restore the model's own tokenizer")
+    pieces, words = len(tokenizer.encode(PROBE, add_special_tokens=False)), len(PROBE.split())
+    if len(tokenizer) >= LETTERS and pieces >= 3 * words:
+        raise ModelError(f"{name}: its tokenizer cuts {words} plain words into {pieces} pieces; tokenizer files are "
+                         "missing (tokenizer.json, tokenizer_config.json), restore them")
+
+
+def check_weights(name: str, model: Any, info: dict[str, Any]) -> None:
+    """Every weight came from the file, in its own shape, and is a number: a random head would look like a model."""
+    import torch
+
+    missing = sorted(key for key in info["missing_keys"] if not key.endswith("position_ids"))
+    if missing:
+        raise ModelError(f"{name}: the weights {', '.join(missing[:4])}{' ...' if len(missing) > 4 else ''} are missing "
+                         "and would be random; give a checkpoint with its masked-LM head")
+    if info["mismatched_keys"]:
+        key = sorted(info["mismatched_keys"])[0]
+        raise ModelError(f"{name}: the weight {key[0] if isinstance(key, tuple) else key} has another shape than the "
+                         "configuration says; restore the model's own files")
+    for key, weight in model.named_parameters():
+        if not bool(torch.isfinite(weight).all()):
+            raise ModelError(f"{name}: the weight {key} holds values that are not finite; fetch the checkpoint again")
+
+
+def weight_hash(folder: str) -> str:
+    """The first 16 hexadecimal digits of the SHA-256 over a directory's weight files, in the order of their names."""
+    digest = hashlib.sha256()
+    files = sorted(Path(folder).glob("*.safetensors")) or sorted(Path(folder).glob("*.bin"))
+    for path in files:
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()[:16]

@@ -1,0 +1,253 @@
+"""Conditionals of a masked language model of the Hugging Face library.
+
+p_i(v | x_-i) = softmax_v(l_i(v)), l_i the logits at site i of the state with site i masked, inside the model's own
+special tokens. Only the masked row of each state reaches the language-model head: never (B, n, V) logits.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlmglauber import __version__
+from mlmglauber.models import checkpoint
+from mlmglauber.models.conditionals import FILL, Ids
+from mlmglauber.stream.errors import ModelError, RecordError, UsageError
+
+UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>|madeupword\d+|<extra_id_\d+>|<\|.*\|>", re.IGNORECASE)
+"""Pieces that stand in a vocabulary as spare room."""
+
+OFFSET_POSITIONS = frozenset({"camembert", "data2vec-text", "esm", "ibert", "longformer", "mpnet", "roberta",
+                              "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"})
+"""Families whose positions start after the padding id: that many of max_position_embeddings are no positions."""
+
+WIDTHS = 8
+"""Rows are padded to a multiple of so many tokens, so that texts of many lengths share forward passes."""
+
+ROWS_A_THREAD = 4
+"""A matrix product gives a row the same bits whatever stands beside it once each thread has so many rows.
+
+Measured on CPU in float32 (tests/test_masked_lm.py): below it the library takes another kernel, which sums in another
+order. Short batches are filled up, so that a conditional does not depend on the company it is computed in.
+"""
+
+
+class MaskedLM:
+    """A TextModel over a checkpoint with a masked-language-model head."""
+
+    def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: int, device: str,
+                 exact_width: bool) -> None:
+        import torch
+
+        self.name, self.rows, self.exact_width, self.device = name, rows, exact_width, device
+        self.model, self.tokenizer, self._identity = model, tokenizer, identity
+        self.vocab_size = int(model.get_output_embeddings().weight.shape[0])
+        self.mask_id: int | None = tokenizer.mask_token_id
+        self.allowed = allowed_tokens(tokenizer, self.vocab_size)
+        # A special token written out in a text is plain text; template() below is read before this.
+        self.prefix, self.suffix = template(tokenizer)
+        tokenizer.backend_tokenizer.encode_special_tokens = True
+        tokenizer.backend_tokenizer.no_truncation()
+        tokenizer.backend_tokenizer.no_padding()
+        self.max_sites = position_limit(model.config, tokenizer) - len(self.prefix) - len(self.suffix)
+        forbidden = {tokenizer.pad_token_id, tokenizer.mask_token_id, tokenizer.cls_token_id, tokenizer.sep_token_id,
+                     tokenizer.bos_token_id, tokenizer.eos_token_id} - {None, tokenizer.unk_token_id}
+        self._forbidden = {int(token) for token in forbidden}
+        self._banned = torch.from_numpy(np.flatnonzero(~self.allowed)).to(device)
+        self._takes_types = getattr(model.config, "type_vocab_size", 0) > 0 and "token_type_ids" in _arguments(model)
+        self._wanted: Any = None
+        self._torch = torch
+        model.base_model.register_forward_hook(self._keep_wanted)
+
+    @classmethod
+    def open(cls, name: str, *, label: str | None = None, revision: str | None = None, device: str = "auto",
+             dtype: str = "auto", rows: int = 64, exact_width: bool = False, trust_remote_code: bool = False,
+             allow_pickle: bool = False) -> "MaskedLM":
+        """Load a checkpoint from a directory or, by name, from the hub and its cache.
+
+        label: the name that messages and records use. rows: states a forward pass. exact_width: do not pad rows to a
+        multiple of WIDTHS, for states that are all of one length. Errors: ModelError and UsageError, each with its
+        reason, before a number is computed.
+        """
+        label = label or name
+        place, is_directory = checkpoint.locate(name)
+        checkpoint.quiet_libraries()
+        import torch
+        from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, PretrainedConfig
+        from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+        where: dict[str, Any] = {"revision": revision, "local_files_only": is_directory}
+        try:
+            raw, _ = PretrainedConfig.get_config_dict(place, **where)
+            checkpoint.check_remote_code(label, [raw], trust_remote_code)
+            where["trust_remote_code"] = trust_remote_code
+            config = AutoConfig.from_pretrained(place, **where)
+            if "auto_map" not in raw:
+                checkpoint.check_kind(label, config.model_type, config.architectures, MODEL_FOR_MASKED_LM_MAPPING_NAMES)
+            tokenizer = AutoTokenizer.from_pretrained(place, **where)
+            checkpoint.check_tokenizer(label, tokenizer, config.vocab_size)
+            model, info = AutoModelForMaskedLM.from_pretrained(
+                place, config=config, dtype=getattr(torch, "float32" if dtype == "auto" else dtype),
+                output_loading_info=True, use_safetensors=None if allow_pickle else True, **where)
+        except ModelError:
+            raise
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            if is_directory:
+                reason = str(error).strip().split("\n")[0][:200]
+                raise ModelError(f"{label}: cannot be opened ({reason}); restore its files") from error
+            raise checkpoint.not_available(label, error) from error
+        checkpoint.check_weights(label, model, info)
+        device = _device(device)
+        identity: dict[str, Any] = {"model": label}
+        if is_directory:
+            identity["hash"] = checkpoint.weight_hash(place)
+        else:
+            identity["revision"] = getattr(config, "_commit_hash", None) or revision
+        return cls(model.eval().to(device), tokenizer, name=label, identity=identity, rows=rows, device=device,
+                   exact_width=exact_width)
+
+    def encode(self, text: str) -> list[int]:
+        """See TextModel. "[MASK]" in a text is a bracket, a word and a bracket."""
+        return list(self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return str(self.tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+
+    def check_ids(self, ids: Sequence[int]) -> None:
+        for token in ids:
+            if not 0 <= token < self.vocab_size:
+                raise RecordError(f"token id {token} is outside the model's {self.vocab_size} tokens; these ids are of "
+                                  "another model")
+            if token in self._forbidden:
+                piece = self.tokenizer.convert_ids_to_tokens(token)
+                raise RecordError(f"token id {token} ({piece}) is a special token, which no state holds; leave it out")
+
+    def log_probs(self, ids: Ids, sites: Ids) -> NDArray[np.float32]:
+        """See Conditional. float32; a row's bits do not depend on the other rows (float32 on CPU, see ROWS_A_THREAD)."""
+        lengths = (ids != FILL).sum(axis=1)
+        widths = lengths + len(self.prefix) + len(self.suffix)
+        if not self.exact_width:
+            widths = -(-widths // WIDTHS) * WIDTHS
+        result = np.empty((len(ids), self.vocab_size), dtype=np.float32)
+        for width in np.unique(widths):
+            members = np.flatnonzero(widths == width)
+            for start in range(0, len(members), self.rows):
+                batch = members[start : start + self.rows]
+                result[batch] = self._forward(ids[batch], sites[batch], lengths[batch], int(width))
+        return result
+
+    def _forward(self, ids: Ids, sites: Ids, lengths: NDArray[np.int64], width: int) -> NDArray[np.float32]:
+        """Log-probabilities of states that share a padded width."""
+        torch = self._torch
+        count = len(ids)
+        tokens = np.full((count, width), self.tokenizer.pad_token_id, dtype=np.int64)
+        places = np.arange(width)
+        tokens[:, : len(self.prefix)] = self.prefix
+        n = int(lengths.max())
+        content = tokens[:, len(self.prefix) : len(self.prefix) + n]
+        np.copyto(content, ids[:, :n], where=ids[:, :n] != FILL)
+        wanted = sites + len(self.prefix)
+        tokens[np.arange(count), wanted] = self.mask_id
+        for k, token in enumerate(self.suffix):
+            tokens[np.arange(count), len(self.prefix) + lengths + k] = token
+        mask = (places < (lengths + len(self.prefix) + len(self.suffix))[:, None]).astype(np.int64)
+        enough = ROWS_A_THREAD * torch.get_num_threads()
+        fill = -(-enough // width) - count  # whole states, where these are too few even for the encoder
+        if fill > 0:
+            tokens, mask, wanted = (np.concatenate([rows, np.repeat(rows[-1:], fill, axis=0)])
+                                    for rows in (tokens, mask, wanted))
+        with torch.inference_mode():
+            inputs = {"input_ids": self._send(tokens), "attention_mask": self._send(mask)}
+            if self._takes_types:
+                inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
+            self._wanted = self._send(wanted)
+            logits = self.model(**inputs).logits[:count, 0].float()
+            logits.index_fill_(1, self._banned, -torch.inf)
+            return np.asarray(torch.log_softmax(logits, dim=1).cpu().numpy())
+
+    def _send(self, array: NDArray[np.int64]) -> Any:
+        tensor = self._torch.from_numpy(array)
+        if self.device.startswith("cuda"):
+            return tensor.pin_memory().to(self.device, non_blocking=True)
+        return tensor
+
+    def _keep_wanted(self, module: Any, arguments: Any, output: Any) -> Any:
+        """Forward hook of the encoder: of its last hidden states (B, width, H) only the masked rows go on, (B, 1, H).
+
+        The head's products then have B rows: they are filled up to ROWS_A_THREAD a thread with copies of the last.
+        """
+        torch = self._torch
+        hidden = output[0]
+        rows = hidden[torch.arange(len(hidden), device=hidden.device), self._wanted]
+        fill = ROWS_A_THREAD * torch.get_num_threads() - len(rows)
+        if fill > 0:
+            rows = torch.cat([rows, rows[-1:].expand(fill, -1)])
+        output["last_hidden_state"] = rows[:, None]
+        return output
+
+    def describe(self) -> dict[str, Any]:
+        import tokenizers
+        import transformers
+
+        return {
+            **self._identity, "class": type(self.model).__name__, "tokenizer": type(self.tokenizer).__name__,
+            "vocab": self.vocab_size, "banned": int((~self.allowed).sum()),
+            "dtype": str(self.model.dtype).removeprefix("torch."), "device": self.device,
+            "threads": self._torch.get_num_threads(),
+            "versions": {"mlmglauber": __version__, "torch": self._torch.__version__,
+                         "transformers": transformers.__version__, "tokenizers": tokenizers.__version__,
+                         "numpy": np.__version__},
+        }
+
+
+def allowed_tokens(tokenizer: Any, vocab_size: int) -> NDArray[np.bool_]:
+    """(V,) False for special and unused tokens and for rows of the embedding that no token has."""
+    allowed = np.zeros(vocab_size, dtype=bool)
+    special = set(tokenizer.all_special_ids)
+    special |= {token for token, added in tokenizer.added_tokens_decoder.items() if added.special}
+    for piece, token in tokenizer.get_vocab().items():
+        allowed[token] = token not in special and UNUSED.fullmatch(piece) is None
+    return allowed
+
+
+def template(tokenizer: Any) -> tuple[list[int], list[int]]:
+    """The special tokens that the tokenizer puts before and behind a text."""
+    bare = tokenizer.encode("a", add_special_tokens=False)
+    full = tokenizer.encode("a")
+    for start in range(len(full) - len(bare) + 1):
+        if full[start : start + len(bare)] == bare:
+            return full[:start], full[start + len(bare) :]
+    raise ModelError("the tokenizer changes a text when it adds its special tokens; report this model")
+
+
+def position_limit(config: Any, tokenizer: Any) -> int:
+    """The longest input in tokens, special ones included: what the positions and the tokenizer both allow."""
+    limits = [10**6]
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions and positions > 0:
+        offset = (config.pad_token_id or 0) + 1 if config.model_type in OFFSET_POSITIONS else 0
+        limits.append(int(positions) - offset)
+    if tokenizer.model_max_length < 10**9:
+        limits.append(int(tokenizer.model_max_length))
+    return min(limits)
+
+
+def _arguments(model: Any) -> frozenset[str]:
+    import inspect
+
+    return frozenset(inspect.signature(model.forward).parameters)
+
+
+def _device(device: str) -> str:
+    import torch
+
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise UsageError(f"--device {device}: no such device; auto, cpu, cuda or cuda:N")
+    if device != "cpu" and (not torch.cuda.is_available() or int((device + ":0").split(":")[1])
+                            >= torch.cuda.device_count()):
+        raise UsageError(f"--device {device}: no such GPU on this machine; use --device cpu")
+    return device
