@@ -32,6 +32,26 @@ class Temperatures(click.ParamType[list[float]]):
         return taus
 
 
+class Numbers(click.ParamType[list[float]]):
+    """One number or several with commas between, each from `low` to `high`."""
+
+    name = "numbers"
+
+    def __init__(self, low: float, high: float) -> None:
+        self.low, self.high = low, high
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[float]:
+        if isinstance(value, list):
+            return value
+        try:
+            numbers = [float(part) for part in str(value).split(",")]
+        except ValueError:
+            numbers = []
+        if not numbers or not all(self.low <= number <= self.high for number in numbers):
+            self.fail(f"{value!r}: give numbers from {self.low:g} to {self.high:g}, as in 0.3,0.5")
+        return numbers
+
+
 class Sites(click.ParamType[list[int]]):
     """Sites counted from 0, as in 0,3,5-7."""
 

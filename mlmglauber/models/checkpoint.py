@@ -20,8 +20,8 @@ def quiet_libraries() -> None:
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     from transformers.utils import logging
 
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def locate(name: str) -> tuple[str, bool]:
@@ -36,8 +36,8 @@ def locate(name: str) -> tuple[str, bool]:
 def not_available(name: str, error: Exception) -> ModelError:
     """One line for a name that is neither a directory nor, as far as can be known, on the hub or in its cache."""
     reason = str(error).strip().split("\n")[0][:200]
-    return ModelError(f"{name}: neither a directory here nor to be had from the hub ({reason}); give a local directory, "
-                      "or fetch the model first where there is a network")
+    return ModelError(f"{name}: neither a directory here nor to be had from the hub ({reason}); give a local "
+                      "directory, or fetch the model first where there is a network")
 
 
 def check_remote_code(name: str, configs: list[dict[str, Any]], trusted: bool) -> None:
@@ -61,8 +61,8 @@ def check_tokenizer(name: str, tokenizer: Any, embeddings: int) -> None:
     if tokenizer.mask_token_id is None:
         raise UsageError(f"{name}: its tokenizer has no mask token; give a masked language model")
     if len(tokenizer) > embeddings:
-        raise ModelError(f"{name}: its tokenizer has {len(tokenizer)} tokens, the model {embeddings}; they do not belong "
-                         "together, restore the model's own tokenizer")
+        raise ModelError(f"{name}: its tokenizer has {len(tokenizer)} tokens, the model {embeddings}; they do not "
+                         "belong together, restore the model's own tokenizer")
     pieces, words = len(tokenizer.encode(PROBE, add_special_tokens=False)), len(PROBE.split())
     if len(tokenizer) >= LETTERS and pieces >= 3 * words:
         raise ModelError(f"{name}: its tokenizer cuts {words} plain words into {pieces} pieces; tokenizer files are "
@@ -75,8 +75,9 @@ def check_weights(name: str, model: Any, info: dict[str, Any]) -> None:
 
     missing = sorted(key for key in info["missing_keys"] if not key.endswith("position_ids"))
     if missing:
-        raise ModelError(f"{name}: the weights {', '.join(missing[:4])}{' ...' if len(missing) > 4 else ''} are missing "
-                         "and would be random; give a checkpoint with its masked-LM head")
+        some = ", ".join(missing[:4]) + (" ..." if len(missing) > 4 else "")
+        raise ModelError(f"{name}: the weights {some} are missing and would be random; give a checkpoint with its "
+                         "masked-LM head")
     if info["mismatched_keys"]:
         key = sorted(info["mismatched_keys"])[0]
         raise ModelError(f"{name}: the weight {key[0] if isinstance(key, tuple) else key} has another shape than the "

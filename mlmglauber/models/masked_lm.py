@@ -99,7 +99,7 @@ class MaskedLM:
                 raise ModelError(f"{label}: cannot be opened ({reason}); restore its files") from error
             raise checkpoint.not_available(label, error) from error
         checkpoint.check_weights(label, model, info)
-        device = _device(device)
+        device = pick_device(device)
         identity: dict[str, Any] = {"model": label}
         if is_directory:
             identity["hash"] = checkpoint.weight_hash(place)
@@ -125,7 +125,7 @@ class MaskedLM:
                 raise RecordError(f"token id {token} ({piece}) is a special token, which no state holds; leave it out")
 
     def log_probs(self, ids: Ids, sites: Ids) -> NDArray[np.float32]:
-        """See Conditional. float32; a row's bits do not depend on the other rows (float32 on CPU, see ROWS_A_THREAD)."""
+        """See Conditional. float32; on CPU a row's bits do not depend on the other rows (see ROWS_A_THREAD)."""
         lengths = (ids != FILL).sum(axis=1)
         widths = lengths + len(self.prefix) + len(self.suffix)
         if not self.exact_width:
@@ -149,6 +149,7 @@ class MaskedLM:
         content = tokens[:, len(self.prefix) : len(self.prefix) + n]
         np.copyto(content, ids[:, :n], where=ids[:, :n] != FILL)
         wanted = sites + len(self.prefix)
+        assert self.mask_id is not None
         tokens[np.arange(count), wanted] = self.mask_id
         for k, token in enumerate(self.suffix):
             tokens[np.arange(count), len(self.prefix) + lengths + k] = token
@@ -240,7 +241,7 @@ def _arguments(model: Any) -> frozenset[str]:
     return frozenset(inspect.signature(model.forward).parameters)
 
 
-def _device(device: str) -> str:
+def pick_device(device: str) -> str:
     import torch
 
     if device == "auto":

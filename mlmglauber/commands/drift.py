@@ -1,0 +1,163 @@
+"""mlm-drift: how far chains have gone from where they started."""
+
+from collections.abc import Callable
+from math import isfinite, nan
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mlmglauber.commands.base import Filter, filter_command
+from mlmglauber.commands.options import Numbers
+from mlmglauber.stream.errors import ExitStatus, MlmError, RecordError
+from mlmglauber.stream.records import Record
+
+if TYPE_CHECKING:
+    from mlmglauber.measures.drift import Reference
+    from mlmglauber.measures.drift_summary import Series
+
+EXAMPLES = """\
+  mlm-sample --tau 0.5,1,2 --chains 4 passages.txt | mlm-embed | mlm-drift --summary
+  mlm-drift --reference previous embedded.jsonl | jq .drift
+  mlm-drift --summary --threshold 0.3,0.5 embedded.jsonl | jq 'select(.over == "group")'"""
+
+
+@filter_command(
+    "mlm-drift",
+    "Replace `embedding` by `drift`, 1 - cosine similarity to the chain's first record.\n\n"
+    "Streams; holds one vector a chain. --summary writes, at the end, one record for each chain, each temperature and "
+    "length, and each temperature, and holds 16 bytes a state.",
+    EXAMPLES,
+)
+@click.option("--reference", default="first", show_default=True, metavar="first|previous|FILE",
+              help="Drift from the chain's first record, from the one before, or from the embeddings in FILE: "
+                   "by id, or for all when there is one.")
+@click.option("--summary", is_flag=True, help="Summaries in the place of the records.")
+@click.option("--threshold", type=Numbers(0, 2), default="0.5", show_default=True, metavar="D[,D]...",
+              help="Drifts whose hitting times the summary tells; a state at D or above is a hit.")
+@click.option("--table/--no-table", default=None,
+              help="With --summary, a table for people instead of records; by default on a terminal.")
+def main(filter: Filter, reference: str, summary: bool, threshold: list[float], table: bool | None) -> None:
+    """Records pass one at a time; a record without an embedding passes as it is, or not at all under --summary."""
+    chains = _Chains(_fixed_references(filter, reference), reference == "previous")
+    kept: dict[Any, Series] = {}
+    with filter.words.bar("records") as progress:
+        for record in filter.records():
+            progress(1)
+            if "embedding" not in record:
+                if not summary:
+                    filter.output.write(record)
+                continue
+            with filter.guard(filter.place):
+                key = chains.replace(record)
+                if summary:
+                    _keep(kept, key, record)
+                else:
+                    filter.output.write(record)
+    if summary and kept:
+        _write_summary(filter, list(kept.values()), threshold, table)
+
+
+class _Chains:
+    """The reference of each chain, and the one embedder that all records must share."""
+
+    def __init__(self, fixed: "Callable[[Record], Reference] | None", previous: bool) -> None:
+        from mlmglauber.measures.drift import Reference
+        from mlmglauber.stream.vectors import unpack
+
+        self._reference, self._unpack = Reference, unpack
+        self._fixed, self._previous = fixed, previous
+        self._references: dict[Any, Reference] = {}
+        self._embedder: Any = ()
+
+    def replace(self, record: Record) -> Any:
+        """Put drift in the place of a record's embedding; the key of its chain."""
+        embedder = record.pop("embedder", None)
+        if self._embedder == ():
+            self._embedder = embedder
+        if embedder != self._embedder:
+            error = MlmError(f"embeddings of two models ({self._embedder} and {embedder}) have no distance; embed all "
+                             "records with one model")
+            error.status = ExitStatus.BAD_RECORD
+            raise error
+        vector = self._unpack(record.pop("embedding"))
+        key = (record.get("run"), record.get("id"), record.get("chain"))
+        if self._fixed is not None:
+            reference = self._fixed(record)
+        else:
+            known = self._references.get(key)
+            reference = known if known is not None else self._reference(vector)
+            if known is None:
+                self._references[key] = reference
+            elif self._previous:
+                self._references[key] = self._reference(vector)
+        if len(vector) != len(reference.vector):
+            raise RecordError(f"an embedding of {len(vector)} dimensions, its reference has {len(reference.vector)}; "
+                              "embed all records with one model")
+        drift, reason = reference.drift(vector)
+        record["drift"] = drift
+        if reason is not None:
+            record["drift_reason"] = reason
+        return key
+
+
+def _fixed_references(filter: Filter, source: str) -> "Callable[[Record], Reference] | None":
+    """The reference of a record by its id, read from a file of embedded records; None for first and previous."""
+    if source in ("first", "previous"):
+        return None
+    from mlmglauber.measures.drift import Reference
+    from mlmglauber.stream.vectors import unpack
+
+    references = {}
+    other = Filter(filter.words, (source,), filter.strict, filter.output)
+    for record in other.records():
+        if "embedding" in record:
+            with other.guard(other.place):
+                references[record.get("id")] = Reference(unpack(record["embedding"]))
+    if not references:
+        raise MlmError(f"{source}: no record with an embedding; embed the references with mlm-embed")
+    only = next(iter(references.values())) if len(references) == 1 else None
+
+    def find(record: Record) -> Reference:
+        reference = only or references.get(record.get("id"))
+        if reference is None:
+            raise RecordError(f"{source} has no reference for the id {record.get('id')!r}; add one")
+        return reference
+
+    return find
+
+
+def _keep(kept: "dict[Any, Series]", key: Any, record: Record) -> None:
+    """One state of a chain's series."""
+    series = kept.get(key)
+    if series is None:
+        from mlmglauber.measures.drift_summary import Series
+
+        tau, n = record.get("tau"), record.get("n")
+        if not (tau is None or (isinstance(tau, (int, float)) and isfinite(tau))) or not (n is None or type(n) is int):
+            raise RecordError('"tau" or "n" is no number; these are not state records of mlm-sample')
+        series = kept[key] = Series(key[0], key[1], key[2], tau, n)
+    step = record.get("step", len(series.steps))
+    if type(step) is not int or (series.steps and step <= series.steps[-1]):
+        raise RecordError(f"step {step!r} does not come after the step before; sort the records of a chain by step")
+    series.steps.append(step)
+    series.drifts.append(nan if record["drift"] is None else record["drift"])
+    series.truncated += bool(record.get("truncated"))
+
+
+def _write_summary(filter: Filter, series: "list[Series]", thresholds: list[float], table: bool | None) -> None:
+    import sys
+
+    from mlmglauber.measures.drift_summary import summarise
+
+    summaries = summarise(series, thresholds)
+    if table or (table is None and filter.output.path is None and sys.stdout.isatty()):
+        from mlmglauber.commands.tables import drift_table
+
+        filter.output.write_line(drift_table([s for s in summaries if s["over"] == "group"], filter.words.color))
+        return
+    for summary in summaries:
+        filter.output.write(summary)
+
+
+if __name__ == "__main__":
+    main()

