@@ -13,15 +13,22 @@ MIN_DRAWS = 4
 """Fewer draws a chain estimate nothing."""
 LONG_ENOUGH = 50
 """An autocorrelation time is reliable from so many times its own length on (Sokal 1997; the default of emcee)."""
+TAILS = (0.05, 0.95)
+"""The quantiles that ess_tail is about."""
 
 
 class Diagnostics(NamedTuple):
     """Of M chains of N draws of one number.
 
     ess_bulk, ess_tail: effective sample sizes (Vehtari et al. 2021), in draws. rhat_rank: rank-normalised split R-hat,
-    the larger of bulk and folded; rhat_split: plain split R-hat. mcse_mean: Monte Carlo standard error of the mean.
-    iat: integrated autocorrelation time, M N / ESS of the mean, in draws; iat_reliable: N >= 50 iat. frozen: all draws
-    of every chain are equal; frozen_chains: how many chains are.
+    the larger of bulk and folded; rhat_split: plain split R-hat; rhat_basic: R-hat of whole chains, which does not see
+    a drift that all share. mcse_mean: Monte Carlo standard error of the mean. iat: integrated autocorrelation time,
+    M N / ESS of the mean, in draws; iat_reliable: N >= 50 iat. frozen: all draws of every chain are equal;
+    frozen_chains: how many chains are. converged: rhat_rank < 1.01.
+
+    reason, the first that holds: "not_finite"; "too_few_draws", under 4; "constant_chain"; "stuck_at_different_values",
+    chains or halves of chains that are each constant, so that R-hat is infinite; "one_chain" has rhat_split alone;
+    "constant_tail", more than one draw in twenty at the largest value, so no ess_tail.
     """
 
     chains: int
@@ -30,6 +37,7 @@ class Diagnostics(NamedTuple):
     ess_tail: float | None = None
     rhat_rank: float | None = None
     rhat_split: float | None = None
+    rhat_basic: float | None = None
     mcse_mean: float | None = None
     iat: float | None = None
     iat_reliable: bool = False
@@ -53,40 +61,66 @@ def diagnose(series: NDArray[np.float64]) -> Diagnostics:
     series = np.asarray(series, dtype=np.float64)
     chains, draws = series.shape
     none = Diagnostics(chains, draws)
-    if draws == 0 or chains == 0:
-        return none._replace(reason="too_few_draws")
     if not np.isfinite(series).all():
         return none._replace(reason="not_finite")
+    if draws < MIN_DRAWS or chains == 0:  # before `frozen`: one draw is equal to itself
+        return none._replace(reason="too_few_draws")
     stuck = sum(is_constant(chain) for chain in series)
     none = none._replace(frozen=stuck == chains, frozen_chains=stuck)
     if stuck == chains:
         if is_constant(series):
             return none._replace(reason="constant_chain")
         return none._replace(reason="stuck_at_different_values", converged=False)
-    if draws < MIN_DRAWS:
-        return none._replace(reason="too_few_draws")
-    rhats = {"rhat_rank": max(_arviz("rhat", series, "rank"), _arviz("rhat", series, "folded")),
-             "rhat_split": _arviz("rhat", series, "split")}
-    found = none._replace(**{name: _finite(value) for name, value in rhats.items()})
-    found = found._replace(converged=None if found.rhat_rank is None else found.rhat_rank < 1.01)
+    spread = float(np.ptp(series))
+    # arviz-stats takes any range below 1e-15 for constant, and a constant series for M N independent draws.
+    series = (series - series.min()) / spread
+    found = none._replace(**_rhats(series))
     if stuck:  # a frozen chain has no effective sample size, so neither have they together
         return found._replace(reason="constant_chain", converged=False)
     ess_mean = _finite(_arviz("ess", series, "mean"))
     iat = chains * draws / ess_mean if ess_mean else None
+    error = _finite(_arviz("mcse", series, "mean"))
+    tail = None if _constant_tail(series) else _finite(_arviz("ess", series, "tail", prob=TAILS))
+    reason = "not_estimable" if iat is None else found.reason or ("constant_tail" if tail is None else None)
     return found._replace(
         ess_bulk=_finite(_arviz("ess", series, "bulk")),
-        ess_tail=_finite(_arviz("ess", series, "tail", prob=(0.05, 0.95))),
-        mcse_mean=_finite(_arviz("mcse", series, "mean")),
+        ess_tail=tail,
+        mcse_mean=None if error is None else error * spread,
         iat=iat,
         iat_reliable=iat is not None and draws >= LONG_ENOUGH * iat,
-        reason=None if iat is not None else "not_estimable",
+        reason=reason,
     )
+
+
+def _rhats(series: NDArray[np.float64]) -> dict[str, Any]:
+    """The R-hat fields of a series that is not constant, `converged`, and the reason where R-hat is none."""
+    chains, draws = series.shape
+    if chains == 1:
+        # arviz-stats 0.8 refuses one chain. Its plain R-hat of the two halves is what its split R-hat would be.
+        half = draws // 2
+        split = _arviz("rhat", np.vstack([series[:, :half], series[:, -half:]]), "identity")
+        if np.isinf(split):
+            return {"converged": False, "reason": "stuck_at_different_values"}
+        return {"rhat_split": _finite(split), "reason": "one_chain"}
+    # "rank" is the larger of bulk and folded already. Folded alone is undefined for two equally frequent values.
+    rank, split = _arviz("rhat", series, "rank"), _arviz("rhat", series, "split")
+    if np.isinf(rank) or np.isinf(split):
+        return {"converged": False, "reason": "stuck_at_different_values"}
+    return {"rhat_rank": _finite(rank), "rhat_split": _finite(split),
+            "rhat_basic": _finite(_arviz("rhat", series, "identity")),
+            "converged": rank < 1.01 if np.isfinite(rank) else None}
+
+
+def _constant_tail(series: NDArray[np.float64]) -> bool:
+    """Whether all draws are at or below the upper quantile: arviz-stats would count M N independent ones."""
+    return bool(np.quantile(series, TAILS[1]) >= series.max())
 
 
 def _arviz(name: str, series: NDArray[np.float64], method: str, **more: Any) -> float:
     from arviz_stats.base import array_stats  # type: ignore[attr-defined]
 
-    return float(getattr(array_stats, name)(series, chain_axis=0, draw_axis=1, method=method, **more))
+    with np.errstate(divide="ignore", invalid="ignore"):  # R-hat of stuck chains is infinite, and said to be so
+        return float(getattr(array_stats, name)(series, chain_axis=0, draw_axis=1, method=method, **more))
 
 
 def _finite(value: float) -> float | None:

@@ -40,10 +40,11 @@ class Reference:
 
 
 def _norm(vector: NDArray[np.float64]) -> tuple[float, str | None]:
-    norm = sqrt(square) if 0 < (square := float(vector.dot(vector))) < float("inf") else 0.0
-    if norm > 0:
-        return norm, None
-    # Zero, not finite, or so large or small that the square is: tell them apart, and scale where that helps.
+    with np.errstate(over="ignore"):
+        square = float(vector.dot(vector))
+    if 1e-250 < square < 1e250:  # beyond that a square loses digits, or a product of two norms does
+        return sqrt(square), None
+    # Zero, not finite, or very large or small: tell them apart, and scale where that helps.
     if not np.isfinite(vector).all():
         return 0.0, "not_finite"
     largest = float(np.abs(vector).max(initial=0.0))
@@ -110,10 +111,10 @@ def fit_c(groups: Sequence[Times], seed: int = 0) -> Fit:
     c = _least_squares(groups)
     if c is None:
         return Fit(None, None, None, "median_not_reached")
-    generator = np.random.default_rng(seed)
-    draws = [_least_squares([_resampled(group, generator) for group in groups]) for _ in range(RESAMPLES)]
     if min(len(set(group.texts)) for group in groups) < 2:
         return Fit(c, None, None, "interval: one text tells nothing about others")
+    generator = np.random.default_rng(seed)
+    draws = [_least_squares([_resampled(group, generator) for group in groups]) for _ in range(RESAMPLES)]
     known = np.array([np.inf if draw is None else draw for draw in draws])
     low, high = np.quantile(known, [0.025, 0.975], method="inverted_cdf")
     if not np.isfinite(high):

@@ -94,15 +94,16 @@ def of_group(tau: float | None, n: int | None, chains: Sequence[Series], thresho
 def _survival(n: int | None, chains: Sequence[Series], threshold: float) -> Summary:
     group = _times(n or 0, chains, threshold)
     curve = kaplan_meier(group.times, group.censored)
-    horizon = float(group.times.max())
+    horizon = float(min(chain.steps[-1] for chain in chains))
     unit = n_log_n(n) if n else None
     fit = fit_c([group])
     return {
         "threshold": threshold, "hits": int((~group.censored).sum()), "censored": int(group.censored.sum()),
         "median": curve.median, "median_low": curve.low, "median_high": curve.high,
         "median_n_log_n": curve.median / unit if curve.median is not None and unit else None,
-        "restricted_mean": curve.restricted_mean(horizon) if (~group.censored).any() else horizon,
-        "horizon": horizon, **_fitted(fit),
+        "restricted_mean": curve.restricted_mean(horizon),
+        "horizon": horizon, "resolution": max(int(np.diff(chain.times()).max(initial=0)) for chain in chains),
+        **_fitted(fit),
     }
 
 

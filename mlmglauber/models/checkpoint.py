@@ -16,12 +16,27 @@ LETTERS = 1000
 def quiet_libraries() -> None:
     """No progress bars or log lines of the libraries between our words; no warning about forks."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault("HF_HUB_ETAG_TIMEOUT", "3")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     from transformers.utils import logging
 
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+
+
+def offline_without_network() -> None:
+    """Ask the hub once, for at most 3 seconds; where it does not answer, only its cache is looked at.
+
+    The library itself would try each file six times, half a minute in all.
+    """
+    from huggingface_hub import constants, utils
+
+    utils.logging.set_verbosity_error()  # type: ignore[no-untyped-call]
+    if constants.HF_HUB_OFFLINE:
+        return
+    try:
+        utils.get_session().head(constants.ENDPOINT, timeout=3)  # type: ignore[attr-defined]
+    except Exception:  # whatever it is, it is no answer
+        constants.HF_HUB_OFFLINE = True
 
 
 def locate(name: str) -> tuple[str, bool]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mlmglauber import __version__
 from mlmglauber.models import checkpoint
 from mlmglauber.models.masked_lm import ROWS_A_THREAD, WIDTHS, pick_device, position_limit
-from mlmglauber.stream.errors import ModelError, UsageError
+from mlmglauber.stream.errors import MlmError, ModelError, UsageError
 
 DEFAULT = "all-MiniLM-L6-v2"
 DEFAULT_NAMES = (DEFAULT, f"sentence-transformers/{DEFAULT}")
@@ -77,11 +77,14 @@ class Embedder:
             if is_directory:
                 configs = [json.loads(path.read_text()) for path in sorted(Path(place).rglob("*config.json"))]
             else:
+                checkpoint.offline_without_network()
                 configs = [PretrainedConfig.get_config_dict(place, revision=revision)[0]]
             checkpoint.check_remote_code(name, configs, trust_remote_code)
             model = SentenceTransformer(place, device=device, revision=revision, trust_remote_code=trust_remote_code,
                                         local_files_only=is_directory, model_kwargs={"dtype": torch.float32})
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+        except MlmError:
+            raise
+        except Exception as error:  # a model is somebody's files: the library fails on them in any way
             if is_directory:
                 reason = str(error).strip().split("\n")[0][:200]
                 raise ModelError(f"{name}: cannot be opened ({reason}); restore its files") from error

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mlmglauber import __version__
 from mlmglauber.models import checkpoint
 from mlmglauber.models.conditionals import FILL, Ids
-from mlmglauber.stream.errors import ModelError, RecordError, UsageError
+from mlmglauber.stream.errors import MlmError, ModelError, RecordError, UsageError
 
 UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>|madeupword\d+|<extra_id_\d+>|<\|.*\|>", re.IGNORECASE)
 """Pieces that stand in a vocabulary as spare room."""
@@ -78,6 +78,8 @@ class MaskedLM:
         from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, PretrainedConfig
         from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
+        if not is_directory:
+            checkpoint.offline_without_network()
         where: dict[str, Any] = {"revision": revision, "local_files_only": is_directory}
         try:
             raw, _ = PretrainedConfig.get_config_dict(place, **where)
@@ -91,9 +93,9 @@ class MaskedLM:
             model, info = AutoModelForMaskedLM.from_pretrained(
                 place, config=config, dtype=getattr(torch, "float32" if dtype == "auto" else dtype),
                 output_loading_info=True, use_safetensors=None if allow_pickle else True, **where)
-        except ModelError:
+        except MlmError:
             raise
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
+        except Exception as error:  # a checkpoint is somebody's files: the library fails on them in any way
             if is_directory:
                 reason = str(error).strip().split("\n")[0][:200]
                 raise ModelError(f"{label}: cannot be opened ({reason}); restore its files") from error
@@ -109,7 +111,11 @@ class MaskedLM:
                    exact_width=exact_width)
 
     def encode(self, text: str) -> list[int]:
-        """See TextModel. "[MASK]" in a text is a bracket, a word and a bracket."""
+        """See TextModel. "[MASK]" in a text is a bracket, a word and a bracket.
+
+        Where special tokens are pieces of the tokenizer's own model (Unigram), they come out as themselves: check_ids
+        then refuses the text.
+        """
         return list(self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False).ids)
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -42,6 +42,6 @@ def unpack(value: Any) -> NDArray[np.floating[Any]]:
             vector = np.array(value, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             vector = np.empty((0, 0))
-        if vector.ndim == 1 and not any(type(number) in (str, bool) for number in value):
+        if vector.ndim == 1 and all(type(number) in (int, float) for number in value):
             return vector
     raise RecordError("the embedding is neither a list of numbers nor base64; embed the record again")

@@ -1,0 +1,281 @@
+"""Conditionals of real architectures against full logits, and the checkpoints that must be refused."""
+
+import json
+import shutil
+
+import families
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import AutoModelForMaskedLM
+
+from mlmglauber.models.conditionals import FILL
+from mlmglauber.models.masked_lm import MaskedLM
+from mlmglauber.stream.errors import ModelError, RecordError, UsageError
+
+TEXT = "the cat sat on the mat and the dog sat"
+
+
+@pytest.fixture(scope="session")
+def checkpoints(tmp_path_factory):
+    made = {}
+
+    def get(name):
+        if name not in made:
+            made[name] = families.save(name, tmp_path_factory.mktemp(name))
+        return made[name]
+
+    return get
+
+
+@pytest.fixture
+def bert(checkpoints, tmp_path):
+    """A copy of the BERT checkpoint that a test may spoil."""
+    return shutil.copytree(checkpoints("bert")[0], tmp_path / "spoilt")
+
+
+def by_hand(folder, lm, ids, site):
+    """The conditional from full logits of one unpadded input, with the tokenizer's own special tokens."""
+    model = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32).eval()
+    whole = [*lm.prefix, *ids, *lm.suffix]
+    whole[len(lm.prefix) + site] = lm.tokenizer.mask_token_id
+    with torch.no_grad():
+        logits = model(torch.tensor([whole])).logits[0, len(lm.prefix) + site].double()
+    logits[torch.from_numpy(~lm.allowed)] = -torch.inf
+    return torch.log_softmax(logits, 0).numpy()
+
+
+@pytest.mark.parametrize("name", families.NAMES)
+def test_conditionals_are_those_of_full_logits(checkpoints, name):
+    folder, _, limit = checkpoints(name)
+    lm = MaskedLM.open(str(folder))
+    assert lm.max_sites == limit
+    ids = lm.encode(TEXT)
+    assert 5 < len(ids) < 60
+    assert lm.tokenizer.encode(TEXT) == [*lm.prefix, *ids, *lm.suffix]
+    rows = np.full((5, len(ids) + 30), FILL)
+    generator = np.random.default_rng(0)
+    lengths, sites = [len(ids), 1, 3, len(ids) + 30, len(ids)], [2, 0, 2, len(ids) + 11, len(ids) - 1]
+    for row, length in zip(rows, lengths, strict=True):
+        row[:length] = generator.choice(np.flatnonzero(lm.allowed), length)
+    rows[0, : len(ids)] = rows[4, : len(ids)] = ids
+    found = lm.log_probs(rows, np.array(sites))
+    assert found.dtype == np.float32
+    for row, length, site, logp in zip(rows, lengths, sites, found, strict=True):
+        expected = by_hand(folder, lm, row[:length].tolist(), site)
+        assert (np.isneginf(logp) == ~lm.allowed).all()
+        assert np.abs(logp[lm.allowed] - expected[lm.allowed]).max() < 1e-5
+        assert abs(np.exp(logp.astype(np.float64)).sum() - 1) < 1e-5
+    exact = MaskedLM.open(str(folder), exact_width=True).log_probs(rows, np.array(sites))
+    assert np.abs(exact[:, lm.allowed] - found[:, lm.allowed]).max() < 1e-5
+
+
+@pytest.mark.parametrize("name", families.NAMES)
+def test_the_token_at_the_site_has_no_influence_and_the_others_have(checkpoints, name):
+    lm = MaskedLM.open(str(checkpoints(name)[0]))
+    ids = np.array([lm.encode(TEXT)] * 3)
+    ids[1, 4], ids[2, 3] = ids[0, 5], ids[0, 0]
+    same, also, other = lm.log_probs(ids, np.full(3, 4))
+    assert (same == also).all()
+    assert np.abs(same[lm.allowed] - other[lm.allowed]).max() > 1e-3
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", ["bert", "roberta", "modernbert"])
+def test_a_row_has_the_same_bits_in_any_company(checkpoints, name, threads):
+    """What resumed runs and batches of any size stand on; on another machine the documented tolerance is 1e-5."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        lm = MaskedLM.open(str(checkpoints(name)[0]))
+        generator = np.random.default_rng(1)
+        ids = generator.choice(np.flatnonzero(lm.allowed), (64, 14))
+        ids[::3, 9:] = FILL
+        sites = generator.integers(0, 9, 64)
+        whole = lm.log_probs(ids, sites)
+        for size in (1, 2, 3, 5, 6, 7, 8, 13, 33, 63):
+            chosen = generator.permutation(64)[:size]
+            assert (lm.log_probs(ids[chosen], sites[chosen]) == whole[chosen]).all(), size
+        small = MaskedLM.open(str(checkpoints(name)[0]), rows=5)
+        assert (small.log_probs(ids, sites) == whole).all()
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_padding_does_not_shift_the_positions_of_roberta(checkpoints):
+    lm = MaskedLM.open(str(checkpoints("roberta")[0]))
+    ids = lm.encode(TEXT)
+    alone = lm.log_probs(np.array([ids]), np.array([3]))[0]
+    for more in (1, 50):
+        rows = np.full((2, len(ids) + more), FILL)
+        rows[0, : len(ids)] = ids
+        rows[1] = 300
+        assert np.abs(lm.log_probs(rows, np.array([3, 3]))[0, lm.allowed] - alone[lm.allowed]).max() <= 1e-5
+
+
+@pytest.mark.parametrize("name", families.NAMES)
+def test_special_tokens_in_a_text_are_plain_text_or_refused(checkpoints, name):
+    lm = MaskedLM.open(str(checkpoints(name)[0]))
+    specials = set(lm.tokenizer.all_special_ids) - {lm.tokenizer.unk_token_id}
+    for text in ("the [MASK] sat [SEP] it", "a <mask> and </s> or <pad>", "[CLS]", "the [PAD]"):
+        ids = lm.encode(text)
+        if not specials & set(ids):
+            lm.check_ids(ids)
+        else:  # a Unigram model has its special tokens among its pieces
+            assert name in ("xlm-roberta", "albert", "deberta-v2")
+            with pytest.raises(RecordError, match="is a special token"):
+                lm.check_ids(ids)
+    assert lm.tokenizer.mask_token in lm.decode([lm.mask_id])
+
+
+@pytest.mark.parametrize("name", families.NAMES)
+def test_special_and_unused_tokens_are_never_allowed(checkpoints, name):
+    lm = MaskedLM.open(str(checkpoints(name)[0]))
+    pieces = lm.tokenizer.convert_ids_to_tokens(range(lm.vocab_size))
+    banned = {piece for piece, allowed in zip(pieces, lm.allowed, strict=True) if not allowed}
+    assert set(lm.tokenizer.all_special_tokens) <= banned
+    assert banned <= {*lm.tokenizer.all_special_tokens, "[unused0]", "[unused1]"}
+    if name == "bert":
+        assert "[unused1]" in banned
+    rows = lm.log_probs(np.array([lm.encode(TEXT)]), np.array([1]))
+    assert np.isneginf(rows[0, ~lm.allowed]).all()
+
+
+def test_ids_that_no_state_holds(checkpoints):
+    lm = MaskedLM.open(str(checkpoints("roberta")[0]))
+    lm.check_ids([*lm.encode(TEXT), lm.tokenizer.unk_token_id])
+    for token in (0, 1, 2, 4, lm.vocab_size, -1):
+        with pytest.raises(RecordError, match=f"token id {token} "):
+            lm.check_ids([300, token])
+
+
+def test_half_precision_checkpoints_run_in_float32_unless_asked(checkpoints, tmp_path):
+    folder, _, _ = checkpoints("bert")
+    ids, sites = np.array([[20, 30, 40, 50]]), np.array([1])
+    reference = MaskedLM.open(str(folder)).log_probs(ids, sites)
+    for dtype in (torch.float16, torch.bfloat16):
+        half = tmp_path / str(dtype)
+        shutil.copytree(folder, half)
+        AutoModelForMaskedLM.from_pretrained(folder, dtype=dtype).save_pretrained(half)
+        lm = MaskedLM.open(str(half))
+        assert lm.describe()["dtype"] == "float32"
+        assert lm.log_probs(ids, sites).dtype == np.float32
+        assert np.abs(np.exp(lm.log_probs(ids, sites)) - np.exp(reference)).max() < 0.1
+    low = MaskedLM.open(str(folder), dtype="bfloat16")
+    assert low.describe()["dtype"] == "bfloat16"
+    assert 0 < np.abs(np.exp(low.log_probs(ids, sites)) - np.exp(reference)).max() < 0.1
+
+
+def respoil(folder, change):
+    weights = load_file(folder / "model.safetensors")
+    change(weights)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+
+
+def reconfigure(path, **changes):
+    config = json.loads(path.read_text())
+    for key, value in changes.items():
+        if value is None:
+            config.pop(key, None)
+        else:
+            config[key] = value
+    path.write_text(json.dumps(config))
+
+
+def test_a_checkpoint_without_its_head_is_refused(bert):
+    def behead(weights):
+        for key in [key for key in weights if key.startswith("cls.predictions.transform")]:
+            del weights[key]
+
+    respoil(bert, behead)
+    with pytest.raises(ModelError, match=r"cls\.predictions\.transform.* are missing and would be random"):
+        MaskedLM.open(str(bert))
+
+
+def test_an_untied_decoder_without_weights_is_refused(bert):
+    reconfigure(bert / "config.json", tie_word_embeddings=False)
+    with pytest.raises(ModelError, match=r"decoder\.weight"):
+        MaskedLM.open(str(bert))
+
+
+def test_weights_that_are_no_numbers_or_of_another_shape_are_refused(bert):
+    key = "bert.encoder.layer.1.output.dense.weight"
+    whole = load_file(bert / "model.safetensors")[key]
+    respoil(bert, lambda weights: weights.update({key: whole.clone().fill_(float("nan"))}))
+    with pytest.raises(ModelError, match="not finite"):
+        MaskedLM.open(str(bert))
+    respoil(bert, lambda weights: weights.update({key: whole[:, :5].clone()}))
+    with pytest.raises(ModelError, match="spoilt: "):
+        MaskedLM.open(str(bert))
+
+
+def test_a_truncated_file_is_refused(bert):
+    content = (bert / "model.safetensors").read_bytes()
+    (bert / "model.safetensors").write_bytes(content[: len(content) // 2])
+    with pytest.raises(ModelError, match="cannot be opened"):
+        MaskedLM.open(str(bert))
+
+
+def test_pickles_are_refused(bert):
+    torch.save({}, bert / "pytorch_model.bin")
+    (bert / "model.safetensors").unlink()
+    with pytest.raises(ModelError, match="safetensors"):
+        MaskedLM.open(str(bert))
+
+
+def test_remote_code_is_refused(bert):
+    reconfigure(bert / "config.json", auto_map={"AutoModelForMaskedLM": "evil.Model"})
+    with pytest.raises(ModelError, match="--trust-remote-code"):
+        MaskedLM.open(str(bert))
+
+
+def test_causal_models_other_tasks_and_maskless_tokenizers_are_refused(bert, tmp_path):
+    with pytest.raises(ModelError, match="gpt2 models have no masked-LM head"):
+        MaskedLM.open(str(families.save_causal(tmp_path / "gpt2")))
+    reconfigure(bert / "tokenizer_config.json", mask_token=None)
+    with pytest.raises(UsageError, match="no mask token"):
+        MaskedLM.open(str(bert))
+    reconfigure(bert / "config.json", architectures=["BertForSequenceClassification"])
+    with pytest.raises(ModelError, match="BertForSequenceClassification"):
+        MaskedLM.open(str(bert))
+
+
+def test_a_tokenizer_of_another_model_is_refused(bert, checkpoints):
+    for file in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(checkpoints("modernbert")[0] / file, bert / file)
+    with pytest.raises(ModelError, match="do not belong together"):
+        MaskedLM.open(str(bert))
+
+
+def test_names_that_lead_nowhere(tmp_path):
+    with pytest.raises(ModelError, match="no such directory"):
+        MaskedLM.open(str(tmp_path / "gone"))
+    with pytest.raises(ModelError, match="give a local directory, or fetch"):
+        MaskedLM.open("nobody/never-was-a-model")
+    with pytest.raises(ModelError, match="cannot be opened"):
+        MaskedLM.open(str(tmp_path))
+    with pytest.raises(UsageError, match="no such device"):
+        MaskedLM.open(str(families.save("bert", tmp_path / "b")[0]), device="tpu")
+
+
+def test_a_local_directory_makes_no_connection(checkpoints, monkeypatch):
+    import socket
+
+    def refuse(*_, **__):
+        raise AssertionError("a connection was attempted")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    MaskedLM.open(str(checkpoints("bert")[0]))
+
+
+def test_what_the_run_record_says(checkpoints):
+    folder, _, _ = checkpoints("bert")
+    told = MaskedLM.open(str(folder), label="small").describe()
+    assert told["model"] == "small"
+    assert len(told["hash"]) == 16
+    assert (told["class"], told["banned"], told["device"]) == ("BertForMaskedLM", 7, "cpu")
+    assert told["versions"]["torch"] == torch.__version__
+    assert json.dumps(told)
