@@ -42,8 +42,9 @@ ENVIRONMENT = {
 
 
 def escape(text: str) -> str:
-    """Text as mdoc prints it."""
+    """Text as mdoc prints it, each sentence on its own line."""
     text = text.replace("\\", "\\e").replace("`", "")
+    text = re.sub(r"([.;:]) (?=[A-Z])", lambda m: m[1] + ("\n" if m[1] == "." else " "), text)
     return re.sub(r"^([.'])", r"\\&\1", text)
 
 
@@ -70,7 +71,7 @@ def option_entry(option: click.Option, context: click.Context) -> str:
 
 def page(name: str, purpose: str) -> str:
     command = importlib.import_module(f"mlmglauber.commands.{name.removeprefix('mlm-')}").main
-    context = click.Context(command, info_name=name)
+    context = click.Context(command, info_name=name, help_option_names=["-h", "--help"])
     options = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
     parts = (MAN / "parts" / f"{name}.mdoc").read_text()
     variables = {option.envvar: f"Default of {option.opts[-1]}." for option in options if option.envvar}

@@ -1,6 +1,8 @@
 """What every test may use: the commands in a real shell, and small inputs."""
 
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -56,3 +58,16 @@ def tables(tmp_path):
     (tmp_path / "a.json").write_bytes(orjson.dumps({"tokens": ["a", "b", "c"], "tables": TABLE_A}))
     (tmp_path / "b.json").write_bytes(orjson.dumps({"tokens": ["a", "b"], "tables": TABLE_B}))
     return tmp_path
+
+
+@pytest.fixture
+def jq():
+    """Run jq over bytes; its output, None when it failed. Skipped by name where jq is not installed."""
+    if shutil.which("jq") is None:
+        pytest.skip("jq is not installed")
+
+    def run(arguments, content):
+        done = subprocess.run(["jq", *shlex.split(arguments)], input=content, capture_output=True, check=False)
+        return done.stdout if done.returncode == 0 else None
+
+    return run

@@ -91,8 +91,8 @@ def test_summary_by_hand(sh):
     assert [(group["over"], group["tau"]) for group in groups] == [("group", 0.5), ("group", 1.0), ("tau", 0.5),
                                                                    ("tau", 1.0)]
     frozen, hot = groups[:2]
-    assert frozen["diagnostics"]["frozen"]
-    assert frozen["diagnostics"]["ess_bulk"] is None
+    assert frozen["frozen_chains"] == 1
+    assert (frozen["diagnostics"]["ess_bulk"], frozen["diagnostics"]["reason"]) == (None, "too_few_draws")
     assert frozen["hitting"][0]["c_reason"] == "median_not_reached"
     assert (hot["chains"], hot["texts"], hot["frozen_chains"], hot["plateau"]) == (2, 1, 1, pytest.approx(0.75))
     assert (hot["hitting"][0]["hits"], hot["hitting"][0]["censored"]) == (1, 1)

@@ -248,6 +248,7 @@ def _arguments(model: Any) -> frozenset[str]:
 
 
 def pick_device(device: str) -> str:
+    """auto, cpu, cuda or cuda:N as torch names it; auto is the GPU where there is one. UsageError for any other."""
     import torch
 
     if device == "auto":

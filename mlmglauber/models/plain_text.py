@@ -1,0 +1,70 @@
+"""Texts to content ids, where a special token written out in a text is plain text: its characters, not the token."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+HIDDEN = "\U0010ffff"
+"""Put before a special token's name it makes a name that no text holds: a noncharacter of Unicode."""
+
+
+def plain_encoder(tokenizer: Any) -> Callable[[str], list[int]]:
+    """A function from a text to its ids, without the model's special tokens around it or, but for unk, inside it.
+
+    Most tokenizers can be told to leave special tokens alone. Two kinds cannot. A Unigram or a word-level model has
+    them among its own pieces: there the pieces are renamed. The tokenizers written in Python split by a list of their
+    own: there they are taken off it, and one that still comes out, as a word, is the unknown token.
+    """
+    special = set(tokenizer.all_special_tokens)
+    special |= {added.content for added in tokenizer.added_tokens_decoder.values() if added.special}
+    if not tokenizer.is_fast:
+        return _python_encoder(tokenizer, special)
+    backend = tokenizer.backend_tokenizer
+    backend.no_truncation()
+    backend.no_padding()
+    tokenizer.split_special_tokens = True  # without it the next tokenizer.encode() sets the backend's switch back
+    backend.encode_special_tokens = True
+    if json.loads(backend.to_str())["model"]["type"] != "BPE":  # whose pieces come from merges, and none merges to one
+        backend = _renamed(backend, special)
+
+    def encode(text: str) -> list[int]:
+        return list(backend.encode(text, add_special_tokens=False).ids)
+
+    return encode
+
+
+def _renamed(backend: Any, special: set[str]) -> Any:
+    """A copy of a backend tokenizer, for encoding only, with the same ids, where no text spells a special token."""
+    from tokenizers import Tokenizer
+
+    whole = json.loads(backend.to_str())
+    model = whole["model"]
+    for added in whole["added_tokens"]:
+        added["content"] = _hide(added["content"], special)
+    if isinstance(model["vocab"], dict):
+        model["vocab"] = {_hide(piece, special): token for piece, token in model["vocab"].items()}
+    else:
+        model["vocab"] = [[_hide(piece, special), score] for piece, score in model["vocab"]]
+    if model.get("unk_token") is not None:
+        model["unk_token"] = _hide(model["unk_token"], special)
+    whole["post_processor"] = None
+    copy = Tokenizer.from_str(json.dumps(whole))
+    copy.encode_special_tokens = True
+    return copy
+
+
+def _hide(piece: str, special: set[str]) -> str:
+    return HIDDEN + piece if piece in special else piece
+
+
+def _python_encoder(tokenizer: Any, special: set[str]) -> Callable[[str], list[int]]:
+    from transformers.tokenization_python import Trie
+
+    tokenizer.tokens_trie = Trie(set(tokenizer.tokens_trie._tokens) - special)
+    unknown = {tokenizer.convert_tokens_to_ids(piece): tokenizer.unk_token_id for piece in special}
+
+    def encode(text: str) -> list[int]:
+        ids = tokenizer.encode(text, add_special_tokens=False)
+        return [unknown.get(token, token) for token in ids]
+
+    return encode
