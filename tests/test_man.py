@@ -57,7 +57,8 @@ def test_options_are_those_of_help(mandoc, name):
     entries = [line for line in options.splitlines() if re.match(r" {5}-", line)]
     in_page = set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", " ".join(entries)))
     command = importlib.import_module(f"mlmglauber.commands.{name[4:]}").main
-    in_help = {flag for option in command.get_params(click.Context(command, help_option_names=["-h", "--help"])) if isinstance(option, click.Option)
+    context = click.Context(command, help_option_names=["-h", "--help"])
+    in_help = {flag for option in command.get_params(context) if isinstance(option, click.Option)
                for flag in (*option.opts, *option.secondary_opts)}
     assert in_page == in_help
     for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "INPUT", "OUTPUT", "EXIT STATUS", "ENVIRONMENT",

