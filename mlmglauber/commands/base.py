@@ -91,6 +91,16 @@ class Filter:
                     return record
         return None
 
+    def each(self, handle: Callable[[Record], None], plain_text: bool = False) -> None:
+        """Hand on every good record; a RecordError of `handle` is told of like one of the line itself."""
+        for line in self.lines:
+            try:
+                record = self._parse(line, plain_text)
+                if record is not None:
+                    handle(record)
+            except RecordError as error:
+                self.bad(error, line.place)
+
     def records(self, plain_text: bool = False) -> Iterator[Record]:
         while (record := self.read(plain_text)) is not None:
             yield record
@@ -119,10 +129,14 @@ class Filter:
         try:
             yield
         except RecordError as error:
-            error.place = error.place or place
-            if self.strict:
-                raise
-            self.words.bad_record(error)
+            self.bad(error, place)
+
+    def bad(self, error: RecordError, place: str) -> None:
+        """Tell of a bad record; under --strict that is the end."""
+        error.place = error.place or place
+        if self.strict:
+            raise error
+        self.words.bad_record(error)
 
 
 def _shared_options(name: str) -> list[click.Parameter]:

@@ -40,19 +40,18 @@ def main(filter: Filter, reference: str, summary: bool, threshold: list[float], 
     """Records pass one at a time; a record without an embedding passes as it is, or not at all under --summary."""
     chains = _Chains(_fixed_references(filter, reference), reference == "previous")
     kept: dict[Any, Series] = {}
+
+    def handle(record: Record) -> None:
+        progress(1)
+        if "embedding" in record:
+            key = chains.replace(record)
+            if summary:
+                _keep(kept, key, record)
+        if not summary:
+            filter.output.write(record)
+
     with filter.words.bar("records") as progress:
-        for record in filter.records():
-            progress(1)
-            if "embedding" not in record:
-                if not summary:
-                    filter.output.write(record)
-                continue
-            with filter.guard(filter.place):
-                key = chains.replace(record)
-                if summary:
-                    _keep(kept, key, record)
-                else:
-                    filter.output.write(record)
+        filter.each(handle)
     if summary and kept:
         _write_summary(filter, list(kept.values()), threshold, table)
 

@@ -89,6 +89,7 @@ class _Job:
                 self.filter.output.write(record)
             else:
                 self.held.append(record)
+        self.filter.output.flush()
 
     def _packed(self, vector: Any) -> Any:
         from mlmglauber.stream.vectors import pack

@@ -63,7 +63,7 @@ def main(filter: Filter, resume: str | None, **options: Any) -> None:
     with Journey(filter, options, resume) as journey, filter.words.bar("records") as progress:
         in_work: deque[Walk] = deque()
         while True:
-            while journey.chains_of(in_work) < options["batch_size"]:
+            while journey.has_room(in_work):
                 walk = journey.next_walk(wait=not in_work)
                 if walk is None:
                     break

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Collection
 from types import TracebackType
 from typing import Any
 
@@ -27,6 +27,10 @@ OWN_FIELDS = frozenset({
 
 PLACE_OPTIONS = ("device", "batch_size", "revision", "trust_remote_code", "model", "dtype", "seed", "tau")
 """Options that the run record tells elsewhere, or that do not change what is computed."""
+
+
+WAITING = 2
+"""Texts in work and done but not yet written, in multiples of the batch: long texts may hold up short ones."""
 
 
 class Journey:
@@ -143,10 +147,12 @@ class Journey:
             raise RecordError("every site is frozen, none can move; freeze fewer")
         return ids
 
-    def chains_of(self, walks: Iterable["Walk"]) -> int:
-        return sum(len(walk.chains) for walk in walks if not walk.finished)
+    def has_room(self, walks: Collection["Walk"]) -> bool:
+        """Whether another text may join: the batch is not full, and not too many wait for their turn to be written."""
+        rows = self.options["batch_size"]
+        return sum(len(w.chains) for w in walks if not w.finished) < rows and len(walks) < WAITING * rows
 
-    def step(self, walks: Iterable["Walk"]) -> None:
+    def step(self, walks: Collection["Walk"]) -> None:
         """One step of every chain in work; what is due is written."""
         assert self.model is not None
         walks = [walk for walk in walks if not walk.finished]
@@ -155,6 +161,7 @@ class Journey:
         for walk in walks:
             with self.filter.guard(walk.place):
                 walk.follow([next(moves) for _ in walk.chains])
+        self.output.flush()  # whoever reads sees each state when it is made
 
 
 class Walk:

@@ -89,10 +89,10 @@ class Appending(Output):
 class InOrder:
     """Several records in work at once, their lines written in the order in which the records came.
 
-    The first one's lines go straight out; those of the others wait in memory, past 4 MiB in a temporary file.
+    The first one's lines go straight out; those of the others wait in memory, past 1 MiB each in a temporary file.
     """
 
-    HELD = 4 << 20
+    HELD = 1 << 20
 
     def __init__(self, output: Output) -> None:
         self.output = output
