@@ -11,6 +11,14 @@ from conftest import ROOT
 from mlmglauber.models.opening import open_model
 
 FOLDER = ROOT / "mlmglauber" / "models" / "tiny_en"
+IDS = [1002, 2001, 1003, 6943, 1009, 4257, 1670, 31, 2408, 7711, 3281, 6086, 9171, 2645, 8570, 1958, 1, 5]
+FILL_INS = [
+    ("albert einstein was a german-born theoretical ___ .", "physicist"),
+    ("paris is the capital and largest ___ of france .", "city"),
+    ("a triangle has three ___ .", "sides"),
+    ("world war ___ was a global conflict that lasted from 1939 to 1945 .", "ii"),
+    ("she was the first ___ to win the nobel prize .", "woman"),
+]
 CARD = (FOLDER / "README.md").read_text()
 
 
@@ -55,9 +63,9 @@ def test_every_character_that_minilm_knows_is_known(tiny):
 
 
 def test_held_out_figures_of_the_card(tiny):
-    """Mean negative log-likelihood of one masked token at a time on a sample of the passages, all of them held out.
+    """One masked token at a time, one site of each of the 200 bundled passages, all of them held out.
 
-    The card's figure is over 500 summaries; on these 200 sites it is within 0.35 nat (about three standard errors).
+    The card's figure is over 10,000 sites; the standard error of 200 is about 0.2 nat, the bound three of them.
     """
     figure = float(re.search(r"NLL \**(\d\.\d+)\** nats", CARD)[1])
     generator, losses = np.random.default_rng(0), []
@@ -66,7 +74,7 @@ def test_held_out_figures_of_the_card(tiny):
         site = int(generator.integers(len(ids)))
         if tiny.allowed[ids[site]]:
             losses.append(-float(tiny.log_probs(np.array([ids]), np.array([site]))[0, ids[site]]))
-    assert abs(np.mean(losses) - figure) < 0.75
+    assert abs(np.mean(losses) - figure) < 0.6
 
 
 def test_passages():

@@ -149,7 +149,7 @@ class Journey:
 
     def has_room(self, walks: Collection["Walk"]) -> bool:
         """Whether another text may join: the batch is not full, and not too many wait for their turn to be written."""
-        rows = self.options["batch_size"]
+        rows = int(self.options["batch_size"])
         return sum(len(w.chains) for w in walks if not w.finished) < rows and len(walks) < WAITING * rows
 
     def step(self, walks: Collection["Walk"]) -> None:

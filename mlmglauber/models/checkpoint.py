@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -61,22 +62,34 @@ def check_remote_code(name: str, configs: list[dict[str, Any]], trusted: bool) -
         raise ModelError(f"{name}: the model needs code of its own; read it, then allow it with --trust-remote-code")
 
 
-def check_kind(name: str, model_type: str, architectures: list[str] | None, known: dict[str, Any]) -> None:
-    """Refuse causal models, encoders of other tasks, and anything else without a masked-language-model head."""
-    if model_type not in known:
-        raise ModelError(f"{name}: {model_type} models have no masked-LM head; give a masked language model")
-    wrong = [kind for kind in architectures or [] if not kind.endswith(("ForMaskedLM", "ForPreTraining"))]
-    if architectures and len(wrong) == len(architectures):
-        raise ModelError(f"{name}: the checkpoint is a {wrong[0]}, without a trained masked-LM head; give a checkpoint "
+def check_kind(name: str, config: Any, known: Mapping[str, str]) -> None:
+    """Refuse causal models, encoders of other tasks, and anything else without a masked-language-model head.
+
+    known: the library's masked-LM class of each model type.
+    """
+    if config.model_type not in known:
+        raise ModelError(f"{name}: {config.model_type} models have no masked-LM head; give a masked language model")
+    if getattr(config, "is_decoder", False):
+        raise ModelError(f"{name}: the model is a causal decoder (is_decoder); give a masked language model")
+    kinds = config.architectures or []
+    if kinds and not any(kind in known.values() or kind.endswith(("ForMaskedLM", "ForPreTraining")) for kind in kinds):
+        raise ModelError(f"{name}: the checkpoint is a {kinds[0]}, without a trained masked-LM head; give a checkpoint "
                          "of a masked language model")
+
+
+def check_format(name: str, folder: str) -> None:
+    """Pickles can run code when they are read."""
+    if any(Path(folder).glob("*.bin")) and not any(Path(folder).glob("*.safetensors")):
+        raise ModelError(f"{name}: its weights are pickles, which can run code; save the model again as safetensors")
 
 
 def check_tokenizer(name: str, tokenizer: Any, embeddings: int) -> None:
     """The tokenizer has a mask token, fits the embedding and cuts plain English as the model's own would."""
     if tokenizer.mask_token_id is None:
         raise UsageError(f"{name}: its tokenizer has no mask token; give a masked language model")
-    if len(tokenizer) > embeddings:
-        raise ModelError(f"{name}: its tokenizer has {len(tokenizer)} tokens, the model {embeddings}; they do not "
+    tokens = 1 + max(tokenizer.get_vocab().values())  # not its length: a vocabulary may have holes
+    if tokens > embeddings:
+        raise ModelError(f"{name}: its tokenizer has {tokens} tokens, the model {embeddings}; they do not "
                          "belong together, restore the model's own tokenizer")
     pieces, words = len(tokenizer.encode(PROBE, add_special_tokens=False)), len(PROBE.split())
     if len(tokenizer) >= LETTERS and pieces >= 3 * words:
@@ -105,7 +118,7 @@ def check_weights(name: str, model: Any, info: dict[str, Any]) -> None:
 def weight_hash(folder: str) -> str:
     """The first 16 hexadecimal digits of the SHA-256 over a directory's weight files, in the order of their names."""
     digest = hashlib.sha256()
-    files = sorted(Path(folder).glob("*.safetensors")) or sorted(Path(folder).glob("*.bin"))
+    files = sorted(Path(folder).glob("*.safetensors")) or sorted(Path(folder).glob("pytorch_model*.bin"))
     for path in files:
         with open(path, "rb") as file:
             while block := file.read(1 << 20):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mlmglauber import __version__
 from mlmglauber.models import checkpoint
-from mlmglauber.models.masked_lm import ROWS_A_THREAD, WIDTHS, pick_device, position_limit
+from mlmglauber.models.masked_lm import ROWS_TOGETHER, WIDTHS, pick_device, position_limit
 from mlmglauber.stream.errors import MlmError, ModelError, UsageError
 
 DEFAULT = "all-MiniLM-L6-v2"
@@ -47,6 +47,7 @@ class Embedder:
         self._torch, self.model, self.name, self.rows, self.device = torch, model, name, rows, device
         self.normalize, self.prompt, self._digest = normalize, prompt, digest
         self.tokenizer = model.tokenizer
+        self._dense = any(type(module).__name__ == "Dense" for module in model)
         limits = [position_limit(_encoder(model).config, self.tokenizer)]
         if model.max_seq_length:
             limits.append(int(model.max_seq_length))
@@ -150,8 +151,9 @@ class Embedder:
 
     def _forward(self, tokens: list[list[int]], width: int) -> NDArray[np.float32]:
         torch = self._torch
-        fill = -(-ROWS_A_THREAD * torch.get_num_threads() // width) - len(tokens)
-        rows = tokens + [tokens[-1]] * max(0, fill)
+        # The encoder's products have len(rows) * width rows, a multiple already; those of a Dense module have len(rows).
+        fill = -len(tokens) % ROWS_TOGETHER if self._dense else 0
+        rows = tokens + [tokens[-1]] * fill
         ids = np.full((len(rows), width), self.tokenizer.pad_token_id or 0, dtype=np.int64)
         mask = np.zeros((len(rows), width), dtype=np.int64)
         for k, row in enumerate(rows):

@@ -4,6 +4,7 @@ p_i(v | x_-i) = softmax_v(l_i(v)), l_i the logits at site i of the state with si
 special tokens. Only the masked row of each state reaches the language-model head: never (B, n, V) logits.
 """
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -14,24 +15,31 @@ from numpy.typing import NDArray
 from mlmglauber import __version__
 from mlmglauber.models import checkpoint
 from mlmglauber.models.conditionals import FILL, Ids
+from mlmglauber.models.plain_text import plain_encoder
 from mlmglauber.stream.errors import MlmError, ModelError, RecordError, UsageError
 
 UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>|madeupword\d+|<extra_id_\d+>|<\|.*\|>", re.IGNORECASE)
 """Pieces that stand in a vocabulary as spare room."""
 
-OFFSET_POSITIONS = frozenset({"camembert", "data2vec-text", "esm", "ibert", "longformer", "mpnet", "roberta",
-                              "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"})
+OFFSET_POSITIONS = frozenset({"camembert", "data2vec-text", "esm", "ibert", "jina_embeddings_v3", "longformer", "luke",
+                              "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"})
 """Families whose positions start after the padding id: that many of max_position_embeddings are no positions."""
+
+LEAKY = frozenset({"convbert", "fnet", "funnel", "mobilebert", "nystromformer", "yoso"})
+"""Families that look past the attention mask: padding moves their log-probabilities by 0.1 to 4 nats. They get none."""
 
 WIDTHS = 8
 """Rows are padded to a multiple of so many tokens, so that texts of many lengths share forward passes."""
 
-ROWS_A_THREAD = 4
-"""A matrix product gives a row the same bits whatever stands beside it once each thread has so many rows.
+ROWS_TOGETHER = 4
+"""A matrix product of so many rows, or a multiple, gives each row the same bits whatever stands beside it.
 
-Measured on CPU in float32 (tests/test_masked_lm.py): below it the library takes another kernel, which sums in another
-order. Short batches are filled up, so that a conditional does not depend on the company it is computed in.
+Measured on CPU in float32 (MKL; AVX-512, AVX2 and SSE 4.2; 1 to 16 threads): rows go to the threads in blocks of four,
+and one, two or three that are left over are summed in another order. With 2 threads that befalls products of 9 to 11
+rows too. So rows are filled up, and a conditional does not depend on the company it is computed in.
 """
+
+DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
 class MaskedLM:
@@ -41,25 +49,27 @@ class MaskedLM:
                  exact_width: bool) -> None:
         import torch
 
-        self.name, self.rows, self.exact_width, self.device = name, rows, exact_width, device
+        self.name, self.rows, self.device = name, rows, device
+        self.exact_width = exact_width or model.config.model_type in LEAKY
         self.model, self.tokenizer, self._identity = model, tokenizer, identity
         self.vocab_size = int(model.get_output_embeddings().weight.shape[0])
         self.mask_id: int | None = tokenizer.mask_token_id
         self.allowed = allowed_tokens(tokenizer, self.vocab_size)
-        # A special token written out in a text is plain text; template() below is read before this.
         self.prefix, self.suffix = template(tokenizer)
-        tokenizer.backend_tokenizer.encode_special_tokens = True
-        tokenizer.backend_tokenizer.no_truncation()
-        tokenizer.backend_tokenizer.no_padding()
-        self.max_sites = position_limit(model.config, tokenizer) - len(self.prefix) - len(self.suffix)
+        self._encode = plain_encoder(tokenizer)
+        self._limit = position_limit(model.config, tokenizer)
+        self.max_sites = self._limit - len(self.prefix) - len(self.suffix)
         forbidden = {tokenizer.pad_token_id, tokenizer.mask_token_id, tokenizer.cls_token_id, tokenizer.sep_token_id,
                      tokenizer.bos_token_id, tokenizer.eos_token_id} - {None, tokenizer.unk_token_id}
         self._forbidden = {int(token) for token in forbidden}
         self._banned = torch.from_numpy(np.flatnonzero(~self.allowed)).to(device)
-        self._takes_types = getattr(model.config, "type_vocab_size", 0) > 0 and "token_type_ids" in _arguments(model)
+        arguments = _arguments(model)
+        self._takes_mask = "attention_mask" in arguments
+        self._takes_types = getattr(model.config, "type_vocab_size", 0) > 0 and "token_type_ids" in arguments
         self._wanted: Any = None
         self._torch = torch
         model.base_model.register_forward_hook(self._keep_wanted)
+        self._try_out()
 
     @classmethod
     def open(cls, name: str, *, label: str | None = None, revision: str | None = None, device: str = "auto",
@@ -72,27 +82,34 @@ class MaskedLM:
         reason, before a number is computed.
         """
         label = label or name
+        if dtype not in DTYPES:
+            raise UsageError(f"--dtype {dtype}: no such type; {', '.join(DTYPES)}")
         place, is_directory = checkpoint.locate(name)
         checkpoint.quiet_libraries()
         import torch
         from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, PretrainedConfig
         from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+        from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
+        device = pick_device(device)
         if not is_directory:
             checkpoint.offline_without_network()
         where: dict[str, Any] = {"revision": revision, "local_files_only": is_directory}
         try:
             raw, _ = PretrainedConfig.get_config_dict(place, **where)
-            checkpoint.check_remote_code(label, [raw], trust_remote_code)
+            checkpoint.check_remote_code(label, [raw, get_tokenizer_config(place, **where)], trust_remote_code)
             where["trust_remote_code"] = trust_remote_code
             config = AutoConfig.from_pretrained(place, **where)
             if "auto_map" not in raw:
-                checkpoint.check_kind(label, config.model_type, config.architectures, MODEL_FOR_MASKED_LM_MAPPING_NAMES)
+                checkpoint.check_kind(label, config, MODEL_FOR_MASKED_LM_MAPPING_NAMES)
             tokenizer = AutoTokenizer.from_pretrained(place, **where)
             checkpoint.check_tokenizer(label, tokenizer, config.vocab_size)
+            if is_directory and not allow_pickle:
+                checkpoint.check_format(label, place)
             model, info = AutoModelForMaskedLM.from_pretrained(
                 place, config=config, dtype=getattr(torch, "float32" if dtype == "auto" else dtype),
-                output_loading_info=True, use_safetensors=None if allow_pickle else True, **where)
+                output_loading_info=True, ignore_mismatched_sizes=True,  # check_weights refuses them in one line
+                use_safetensors=None if allow_pickle else True, **where)
         except MlmError:
             raise
         except Exception as error:  # a checkpoint is somebody's files: the library fails on them in any way
@@ -101,7 +118,6 @@ class MaskedLM:
                 raise ModelError(f"{label}: cannot be opened ({reason}); restore its files") from error
             raise checkpoint.not_available(label, error) from error
         checkpoint.check_weights(label, model, info)
-        device = pick_device(device)
         identity: dict[str, Any] = {"model": label}
         if is_directory:
             identity["hash"] = checkpoint.weight_hash(place)
@@ -111,15 +127,11 @@ class MaskedLM:
                    exact_width=exact_width)
 
     def encode(self, text: str) -> list[int]:
-        """See TextModel. "[MASK]" in a text is a bracket, a word and a bracket.
-
-        Where special tokens are pieces of the tokenizer's own model (Unigram), they come out as themselves: check_ids
-        then refuses the text.
-        """
-        return list(self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False).ids)
+        """See TextModel. "[MASK]" in a text is a bracket, a word and a bracket."""
+        return self._encode(text)
 
     def decode(self, ids: Sequence[int]) -> str:
-        return str(self.tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+        return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def check_ids(self, ids: Sequence[int]) -> None:
         for token in ids:
@@ -131,11 +143,13 @@ class MaskedLM:
                 raise RecordError(f"token id {token} ({piece}) is a special token, which no state holds; leave it out")
 
     def log_probs(self, ids: Ids, sites: Ids) -> NDArray[np.float32]:
-        """See Conditional. float32; on CPU a row's bits do not depend on the other rows (see ROWS_A_THREAD)."""
+        """See Conditional. float32; on CPU a row's bits do not depend on the other rows (see ROWS_TOGETHER)."""
         lengths = (ids != FILL).sum(axis=1)
         widths = lengths + len(self.prefix) + len(self.suffix)
         if not self.exact_width:
-            widths = -(-widths // WIDTHS) * WIDTHS
+            widths = np.maximum(widths, np.minimum(-(-widths // WIDTHS) * WIDTHS, self._limit))
+        if 0 < len(ids) <= self.rows and (widths == widths[0]).all():  # as nearly always: no copy of the result
+            return self._forward(ids, sites, lengths, int(widths[0]))
         result = np.empty((len(ids), self.vocab_size), dtype=np.float32)
         for width in np.unique(widths):
             members = np.flatnonzero(widths == width)
@@ -160,19 +174,31 @@ class MaskedLM:
         for k, token in enumerate(self.suffix):
             tokens[np.arange(count), len(self.prefix) + lengths + k] = token
         mask = (places < (lengths + len(self.prefix) + len(self.suffix))[:, None]).astype(np.int64)
-        enough = ROWS_A_THREAD * torch.get_num_threads()
-        fill = -(-enough // width) - count  # whole states, where these are too few even for the encoder
-        if fill > 0:
+        fill = -count % (ROWS_TOGETHER // math.gcd(ROWS_TOGETHER, width))  # whole states; none where 4 divides width
+        if fill:
             tokens, mask, wanted = (np.concatenate([rows, np.repeat(rows[-1:], fill, axis=0)])
                                     for rows in (tokens, mask, wanted))
         with torch.inference_mode():
-            inputs = {"input_ids": self._send(tokens), "attention_mask": self._send(mask)}
+            inputs = {"input_ids": self._send(tokens)}
+            if self._takes_mask:
+                inputs["attention_mask"] = self._send(mask)
             if self._takes_types:
                 inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
             self._wanted = self._send(wanted)
-            logits = self.model(**inputs).logits[:count, 0].float()
+            logits = self.model(**inputs).logits
+            if logits.shape[1:] != (1, self.vocab_size):
+                raise ModelError(f"{self.name}: {self.model.config.model_type} models give no logits for one row of "
+                                 "their last layer; give another masked language model")
+            logits = logits[:count, 0].float()
             logits.index_fill_(1, self._banned, -torch.inf)
             return np.asarray(torch.log_softmax(logits, dim=1).cpu().numpy())
+
+    def _try_out(self) -> None:
+        """One forward pass of one token, so that a model that cannot be used is refused when it is opened."""
+        if not self.allowed.any():
+            raise ModelError(f"{self.name}: no token is left to draw; restore the model's own tokenizer")
+        self._forward(np.flatnonzero(self.allowed)[None, :1], np.array([0]), np.array([1]),
+                      1 + len(self.prefix) + len(self.suffix))
 
     def _send(self, array: NDArray[np.int64]) -> Any:
         tensor = self._torch.from_numpy(array)
@@ -183,14 +209,16 @@ class MaskedLM:
     def _keep_wanted(self, module: Any, arguments: Any, output: Any) -> Any:
         """Forward hook of the encoder: of its last hidden states (B, width, H) only the masked rows go on, (B, 1, H).
 
-        The head's products then have B rows: they are filled up to ROWS_A_THREAD a thread with copies of the last.
+        The head's products then have B rows, filled up to a multiple of ROWS_TOGETHER with copies of the last.
         """
         torch = self._torch
         hidden = output[0]
         rows = hidden[torch.arange(len(hidden), device=hidden.device), self._wanted]
-        fill = ROWS_A_THREAD * torch.get_num_threads() - len(rows)
-        if fill > 0:
+        fill = -len(rows) % ROWS_TOGETHER
+        if fill:
             rows = torch.cat([rows, rows[-1:].expand(fill, -1)])
+        if isinstance(output, tuple):
+            return (rows[:, None], *output[1:])
         output["last_hidden_state"] = rows[:, None]
         return output
 
@@ -221,11 +249,11 @@ def allowed_tokens(tokenizer: Any, vocab_size: int) -> NDArray[np.bool_]:
 
 def template(tokenizer: Any) -> tuple[list[int], list[int]]:
     """The special tokens that the tokenizer puts before and behind a text."""
-    bare = tokenizer.encode("a", add_special_tokens=False)
-    full = tokenizer.encode("a")
-    for start in range(len(full) - len(bare) + 1):
-        if full[start : start + len(bare)] == bare:
-            return full[:start], full[start + len(bare) :]
+    for text in ("a", "A", "1"):
+        bare, full = (tokenizer.encode(text, add_special_tokens=whole) for whole in (False, True))
+        for start in range(len(full) - len(bare) + 1):
+            if bare and full[start : start + len(bare)] == bare:
+                return full[:start], full[start + len(bare) :]
     raise ModelError("the tokenizer changes a text when it adds its special tokens; report this model")
 
 

@@ -60,7 +60,7 @@ def _hide(piece: str, special: set[str]) -> str:
 def _python_encoder(tokenizer: Any, special: set[str]) -> Callable[[str], list[int]]:
     from transformers.tokenization_python import Trie
 
-    tokenizer.tokens_trie = Trie(set(tokenizer.tokens_trie._tokens) - special)
+    tokenizer.tokens_trie = Trie(set(tokenizer.tokens_trie._tokens) - special)  # type: ignore[no-untyped-call]
     unknown = {tokenizer.convert_tokens_to_ids(piece): tokenizer.unk_token_id for piece in special}
 
     def encode(text: str) -> list[int]:
