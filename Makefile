@@ -36,7 +36,7 @@ types: test-setup
 	$(BIN)/mypy
 
 test: lint types
-	$(BIN)/pytest -m "not soak"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not soak"
 
 soak: test-setup
 	$(BIN)/pytest -m soak

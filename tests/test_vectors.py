@@ -29,7 +29,7 @@ def test_base64_is_little_endian_float32():
 
 
 @pytest.mark.parametrize("value", [None, "", "AAA", "AAAA!", "AAAAAAA=", [], {}, 1.0, ["1"], [[1.0]], [None], [True],
-                                   [1.0, "x"], [10**400]])
+                                   [1.0, "x"], [10**400], [1e39]])
 def test_anything_else_is_a_bad_record(value):
     with pytest.raises(RecordError):
         unpack(value)

@@ -41,7 +41,8 @@ def unpack(value: Any) -> NDArray[np.floating[Any]]:
         return np.frombuffer(content, dtype=FLOAT32)
     if isinstance(value, list) and value and set(map(type, value)) <= NUMBERS:
         try:
-            return np.frombuffer(struct.pack(f"<{len(value)}d", *value), dtype="<f8")  # three times as fast as np.array
+            # Three times as fast as np.array; float32, so that both ways of writing give the same vector.
+            return np.frombuffer(struct.pack(f"<{len(value)}f", *value), dtype=FLOAT32)
         except (OverflowError, struct.error) as error:
             raise RecordError("the embedding has a number beyond all floats; embed the record again") from error
     raise RecordError("the embedding is neither a list of numbers nor base64; embed the record again")
