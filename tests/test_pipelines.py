@@ -7,7 +7,8 @@ import orjson
 import pytest
 from conftest import ROOT
 
-PIPE = "mlm-sample -t 0.5,2 -c 2 --length 12 --sweeps 4 --seed 1 passages.jsonl | mlm-embed --encoding base64 | mlm-drift"
+PIPE = ("mlm-sample -t 0.5,2 -c 2 --length 12 --sweeps 4 --seed 1 passages.jsonl | mlm-embed --encoding base64 | "
+        "mlm-drift")
 
 
 @pytest.fixture
