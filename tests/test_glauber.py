@@ -8,8 +8,9 @@ import pytest
 from oracles import STATIONARY_A, STATIONARY_B, TABLE_A, TABLE_B, law_after, site_kernels, stationary
 from scipy.stats import chisquare
 
-from mlmglauber.dynamics.engine import Chain, advance
-from mlmglauber.dynamics.glauber import NotFiniteError, draw, scan_sites, temper
+from mlmglauber.dynamics.engine import Chain, Watch, advance
+from mlmglauber.dynamics.glauber import NotFiniteError, scan_sites, temper
+from mlmglauber.dynamics.law import laws
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.models.conditionals import TableConditional
 
@@ -18,7 +19,8 @@ CHAINS = 4000
 
 def final_counts(table, tau, scan, start, steps, seed=11):
     places = table.vocab_size ** np.arange(table.sites - 1, -1, -1)
-    chains = [Chain(start, tau=tau, seed=seed, record="r", number=k, scan=scan) for k in range(CHAINS)]
+    watch = Watch(steps, every=0)
+    chains = [Chain(start, tau=tau, seed=seed, record="r", number=k, scan=scan, watch=watch) for k in range(CHAINS)]
     for _ in range(steps):
         advance(table, chains, rows=1024)
     return np.bincount(np.array([chain.ids for chain in chains]) @ places, minlength=table.vocab_size**table.sites)
@@ -51,7 +53,8 @@ def test_stationary_laws_of_the_oracles():
 def test_four_sites_with_a_frozen_one():
     generator = np.random.default_rng(5)
     table = TableConditional.from_joint(generator.dirichlet(np.ones(16)).reshape(2, 2, 2, 2))
-    chains = [Chain([0, 1, 1, 0], tau=1.0, seed=3, record="r", number=k, frozen=[1, 3]) for k in range(CHAINS)]
+    chains = [Chain([0, 1, 1, 0], tau=1.0, seed=3, record="r", number=k, frozen=[1, 3], watch=Watch(3, every=0))
+              for k in range(CHAINS)]
     for _ in range(3):
         advance(table, chains, rows=1024)
     states = np.array([chain.ids for chain in chains])
@@ -101,48 +104,43 @@ def test_no_token_left_is_an_error():
 
 
 def test_a_token_of_probability_zero_is_never_drawn():
-    law = np.log([[0.33, 0.34, 0.0, 0.33]] * 100_000, where=np.array([1, 1, 0, 1], bool),
-                 out=np.full((100_000, 4), -np.inf))
+    weights = np.array([[0.33, 0.34, 0.0, 0.33]])
+    with np.errstate(divide="ignore"):
+        law, = laws(np.log(weights), [1.0])
     uniforms = Stream(1, "x", 0, "token").uniforms(0, 100_000)
     uniforms[:3] = [0.0, 1 - 2**-53, 0.67]
-    counts = np.bincount(draw(law, uniforms), minlength=4)
+    counts = np.bincount([law.draw(uniform) for uniform in uniforms], minlength=4)
     assert counts[2] == 0
     assert chisquare(counts[[0, 1, 3]], [33_000, 34_000, 33_000]).pvalue > 1e-3
-    assert draw(np.log([[1.0, 1.0, 0.0]], where=np.array([1, 1, 0], bool), out=np.full((1, 3), -np.inf)),
-                np.array([1 - 2**-53])).tolist() == [1]
 
 
-def test_a_broken_row_stops_its_chain_alone():
-    class Broken(TableConditional):
-        def log_probs(self, ids, sites):
-            rows = super().log_probs(ids, sites)
-            rows[(ids[:, 0] == 2) & (sites == 1)] = np.nan
-            return rows
-
-    chains = [Chain([k % 3, 0], tau=1.0, seed=1, record="r", number=k, scan="systematic") for k in range(30)]
-    alone = [Chain([k % 3, 0], tau=1.0, seed=1, record="r", number=k, scan="systematic") for k in range(30)]
-    for _ in range(2):
-        moves = advance(Broken(TABLE_A), chains)
-        advance(TableConditional(TABLE_A), alone)
-    for chain, move, reference in zip(chains, moves, alone, strict=True):
-        if reference.ids[0] == 2:
-            assert move is None
-            assert (chain.broken, chain.step) == (1, 1)
-        else:
-            assert move is not None
-            assert chain.ids.tolist() == reference.ids.tolist()
-    assert any(move is None for move in moves)
+def test_laws_keep_what_a_uniform_can_reach():
+    base = np.log(np.array([[0.5, 0.25, 2.0**-52, 0.25, 2.0**-56]]))
+    law, = laws(base, [1.0])
+    assert law.tokens.tolist() == [0, 1, 2, 3]
+    cold, = laws(base, [0.01])
+    assert cold.tokens.tolist() == [0]
+    assert laws(base, [0.0])[0].tokens.tolist() == [0]
+    assert laws(np.array([[np.nan, 0.0], [np.inf, 0.0], [-np.inf, -np.inf]]), [1.0] * 3) == [None] * 3
 
 
-def test_a_chain_does_not_depend_on_its_company():
-    table = TableConditional(TABLE_A)
+def test_stretches_are_where_the_token_is_drawn():
+    generator = np.random.default_rng(0)
+    for tau in (0.0, 0.3, 1.0, 4.0):
+        law, = laws(generator.normal(size=(1, 9)) * 3, [tau])
+        for token in range(9):
+            low, high, total = law.stretch(token)
+            for uniform in [*generator.random(50), 0.0, 1 - 2**-53, *(law.cumulative / law.cumulative[-1])[:-1]]:
+                assert (low <= uniform * total < high) == (law.draw(uniform) == token)
 
-    def trajectory(numbers, rows):
-        chains = [Chain([0, 0], tau=1.0, seed=7, record="q", number=k) for k in numbers]
-        return [list(advance(table, chains, rows)) for _ in range(600)]
 
-    alone = [moves[0] for moves in trajectory([3], 64)]
-    assert [moves[3] for moves in trajectory(range(5), 2)] == alone
+def test_log_probabilities_of_a_law_are_tempered_ones():
+    generator = np.random.default_rng(0)
+    rows = np.log(generator.dirichlet(np.ones(7), 5))
+    for tau in (0.5, 1.0, 3.0):
+        expected = temper(rows, np.full(5, tau))
+        for law, row in zip(laws(rows, [tau] * 5), expected, strict=True):
+            assert [law.logp(token) for token in range(7)] == pytest.approx(row.tolist(), abs=1e-12)
 
 
 def test_scans_cover_the_free_sites():

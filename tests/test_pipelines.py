@@ -68,6 +68,11 @@ def test_a_resumed_run_of_the_bundled_model_gives_the_same_bytes(sh, passages):
         assert (sh.folder / "part").read_bytes() == whole
 
 
+def test_both_engines_give_the_same_bytes_on_the_bundled_model(sh, passages):
+    common = "mlm-sample --seed 1 -c 2 -t 0.3,1.5 --length 12 --steps 60 --on-change passages.jsonl"
+    assert sh(common).out == sh(f"{common} --engine plain").out
+
+
 def test_masks_as_a_start_grow_into_text(sh, passages):
     states = sh("head -n 1 passages.jsonl | mlm-sample --init mask --freeze 0,1 --length 10 --sweeps 6 --seed 1").states
     assert states[0]["text"].count("[MASK]") == 8

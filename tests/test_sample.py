@@ -246,3 +246,24 @@ def test_one_file_has_one_writer(sh):
               "echo 'a b' | mlm-sample -m a.json --seed 1 --steps 2 --resume r; echo $?; wait")
     assert done.out == b"75\n"
     assert "another run is writing it" in done.err
+
+
+@pytest.mark.parametrize("options", ["--on-change", "--every 1", "--every 5 --burn-in 3 --energy 4", ""])
+def test_both_engines_write_the_same_bytes(sh, options):
+    (sh.folder / "in").write_text("a b\nc c\nb a\n")
+    common = f"mlm-sample -m a.json -t 0,0.2,1 -c 3 --steps 120 --seed 3 {options} in"
+    reference = sh(f"{common} --engine plain").out
+    assert sh(common).out == reference
+    assert sh(f"{common} --cache-mb 0 --batch-size 2").records[3:] == [orjson.loads(line)
+                                                                       for line in reference.splitlines()[3:]]
+
+
+def test_energy_is_the_pseudo_log_likelihood(sh):
+    states = sh("echo 'a b' | mlm-sample -m a.json -t 0.3 --seed 1 --steps 20 --every 7 --energy 5").states
+    assert [state["step"] for state in states] == [0, 5, 7, 10, 14, 15, 20]
+    for state in states:
+        if state["step"] % 5 == 0:
+            x, y = state["ids"]
+            assert state["pll"] == pytest.approx(np.log(TABLE_A[0][y][x]) + np.log(TABLE_A[1][x][y]), abs=1e-12)
+        else:
+            assert "pll" not in state

@@ -35,6 +35,8 @@ EXAMPLES = """\
 @click.option("-c", "--chains", type=click.IntRange(1), default=1, show_default=True, help="Chains a text.")
 @click.option("--every", type=click.IntRange(1), metavar="N", help="Write every Nth state; once a sweep by default.")
 @click.option("--on-change", is_flag=True, help="Write every change of state and the last state: the whole trajectory.")
+@click.option("--energy", type=click.IntRange(0), default=0, metavar="N",
+              help="Every N steps, write the state with `pll`, its pseudo-log-likelihood in nats at tau 1.")
 @click.option("--burn-in", type=click.IntRange(0), default=0, show_default=True, metavar="N",
               help="Steps run before the first state is written.")
 @click.option("--scan", type=click.Choice(["random", "permutation", "systematic"]), default="random",
@@ -45,6 +47,10 @@ EXAMPLES = """\
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
 @click.option("--freeze", type=Sites(), metavar="SITES", help="Sites kept as they are, from 0 on, as in 0,3,5-7.")
 @click.option("--seed", type=click.IntRange(0), help="Seed; drawn and recorded when absent.")
+@click.option("--engine", type=click.Choice(["fast", "plain"]), default="fast", show_default=True,
+              help="plain computes every step anew, the reference; the states are the same.")
+@click.option("--cache-mb", type=click.IntRange(0), default=256, show_default=True, metavar="MB",
+              help="Memory for conditionals that were computed before.")
 @click.option("--resume", type=click.Path(), metavar="FILE",
               help="Write to FILE; where an interrupted run left it, go on with that run.")
 @model_options

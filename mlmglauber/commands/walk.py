@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from mlmglauber.commands.base import Filter
-from mlmglauber.dynamics.engine import Chain, Move, advance
+from mlmglauber.dynamics.engine import Chain, Engine, Event, Watch, advance, in_step_order
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model
@@ -21,13 +21,18 @@ from mlmglauber.stream.records import SCHEMA, Record, is_input, record_id, text_
 
 OWN_FIELDS = frozenset({
     "type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "site", "old", "new", "changed", "logp_old",
-    "logp_new", "reason", "text_exact", "embedding", "embedder", "truncated", "drift", "basin", "basin_p",
+    "logp_new", "reason", "text_exact", "pll", "pll_reason", "embedding", "embedder", "truncated", "drift", "basin",
+    "basin_p",
 })
 """Fields of an input that its states do not inherit: they are made anew, or tell of the text that was."""
 
-PLACE_OPTIONS = ("device", "batch_size", "revision", "trust_remote_code", "model", "dtype", "seed", "tau")
+PLACE_OPTIONS = ("device", "batch_size", "revision", "trust_remote_code", "model", "dtype", "seed", "tau", "engine",
+                 "cache_mb")
 """Options that the run record tells elsewhere, or that do not change what is computed."""
 
+
+LEAD = 10_000
+"""Steps that a chain may be before the slowest one of its text: at most so many of its states wait to be written."""
 
 WAITING = 2
 """Texts in work and done but not yet written, in multiples of the batch: long texts may hold up short ones."""
@@ -103,6 +108,7 @@ class Journey:
                            revision=options["revision"], rows=options["batch_size"],
                            exact_width=options["length"] is not None,
                            trust_remote_code=options["trust_remote_code"])
+        self.engine = Engine(model, options["batch_size"], options["cache_mb"] << 20)
         described = model.describe()
         told = {key: value for key, value in sorted(options.items()) if key not in PLACE_OPTIONS}
         told["batch_size"] = options["batch_size"]
@@ -153,14 +159,17 @@ class Journey:
         return sum(len(w.chains) for w in walks if not w.finished) < rows and len(walks) < WAITING * rows
 
     def step(self, walks: Collection["Walk"]) -> None:
-        """One step of every chain in work; what is due is written."""
+        """Every chain in work goes on, one step or as far as the engine carries it; what is due is written."""
         assert self.model is not None
         walks = [walk for walk in walks if not walk.finished]
         chains = [chain for walk in walks for chain in walk.chains]
-        moves = iter(advance(self.model, chains, self.options["batch_size"]))
+        if self.options["engine"] == "fast":
+            self.engine.advance(chains)
+        else:
+            advance(self.model, chains, self.options["batch_size"])
         for walk in walks:
             with self.filter.guard(walk.place):
-                walk.follow([next(moves) for _ in walk.chains])
+                walk.follow()
         self.output.flush()  # whoever reads sees each state when it is made
 
 
@@ -173,10 +182,12 @@ class Walk:
         self.model, self.name, self.place = journey.model, name, journey.filter.place
         self.sink: Sink = journey.order.open()
         self.inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
-        self.on_change, self.burn_in = options["on_change"], options["burn_in"]
-        self.every = options["every"] or len(ids)
-        self.last = self.burn_in + (options["steps"] if options["steps"] is not None else options["sweeps"] * len(ids))
-        self.with_logp = self.on_change or self.every == 1
+        self.on_change = options["on_change"]
+        every = 0 if self.on_change else options["every"] or len(ids)
+        steps = options["steps"] if options["steps"] is not None else options["sweeps"] * len(ids)
+        self.watch = Watch(options["burn_in"] + steps, every, options["burn_in"], options["energy"])
+        self.engine = journey.engine
+        self.with_logp = every <= 1
         self.chains: list[Chain] = []
         self.runs: list[str] = []
         self.finished = False
@@ -184,14 +195,14 @@ class Walk:
             for number in range(options["chains"]):
                 start = first_state(self.model, ids, options, name, number)
                 self.chains.append(Chain(start, tau=tau, seed=options["seed"], record=name, number=number,
-                                         scan=options["scan"], frozen=options["freeze"] or []))
+                                         watch=self.watch, scan=options["scan"], frozen=options["freeze"] or []))
                 self.runs.append(journey.runs[tau])
         if name == journey.left.current and journey.left.states:
             self._go_on(journey.left)
-        elif self.burn_in == 0:
-            for chain, run in zip(self.chains, self.runs, strict=True):
-                self.sink.write(self._state(chain, run, None))
-        self._close_if_done()
+        elif self.watch.burn_in == 0:
+            for chain in self.chains:
+                chain.events.append(Event(0, chain.ids.copy(), None))
+        self.follow()
 
     def _go_on(self, left: resume.Left) -> None:
         """Set the chains where the interrupted run left them: nothing changed unseen between states --on-change."""
@@ -200,34 +211,29 @@ class Walk:
             chain.ids[:] = state["ids"]
             chain.step = left.step - 1 if self.on_change else state["step"]
 
-    def follow(self, moves: list[Move | None]) -> None:
-        """Write the states that are due after a step of every chain."""
-        for chain, run, move in zip(self.chains, self.runs, moves, strict=True):
-            if move is None:
-                self.finished = True
-                self.sink.close()
+    def follow(self) -> None:
+        """Write the states that all chains have passed; let the chains run on, none too far before the others."""
+        for k, event in in_step_order(self.chains):
+            self.sink.write(self._state(self.chains[k], self.runs[k], event))
+        for chain in self.chains:
+            if chain.broken is not None:
+                self._close()
                 raise RecordError(f"chain {chain.number} at tau {chain.tau:g}, step {chain.step + 1}: the model's "
                                   f"conditional at site {chain.broken} is not finite; the record ends here")
-            if self._due(chain.step, move.old != move.new):
-                self.sink.write(self._state(chain, run, move))
-        self._close_if_done()
+        slowest = min(chain.step for chain in self.chains)
+        if slowest >= self.watch.last:
+            self._close()
+        for chain in self.chains:
+            chain.horizon = min(self.watch.last, slowest + LEAD)
 
-    def _due(self, step: int, changed: bool) -> bool:
-        if step < self.burn_in:
-            return False
-        if step in (self.burn_in, self.last):
-            return True
-        return changed if self.on_change else (step - self.burn_in) % self.every == 0
+    def _close(self) -> None:
+        self.finished = True
+        self.sink.close()
 
-    def _close_if_done(self) -> None:
-        if not self.finished and self.chains[0].step >= self.last:
-            self.finished = True
-            self.sink.close()
-
-    def _state(self, chain: Chain, run: str, move: Move | None) -> Record:
-        ids = chain.ids.tolist()
+    def _state(self, chain: Chain, run: str, event: Event) -> Record:
+        ids, move = event.ids.tolist(), event.move
         text = self.model.decode(ids)
-        state: Record = {"type": "state", "run": run, "id": self.name, "chain": chain.number, "step": chain.step,
+        state: Record = {"type": "state", "run": run, "id": self.name, "chain": chain.number, "step": event.step,
                          "tau": chain.tau, "n": len(ids), "text": text, "ids": ids}
         if move is not None:
             state |= {"site": move.site, "old": move.old, "new": move.new, "changed": move.old != move.new}
@@ -235,6 +241,10 @@ class Walk:
                 state |= {"logp_old": move.logp_old, "logp_new": move.logp_new}
                 if move.logp_old == -np.inf:
                     state |= {"logp_old": None, "reason": "logp_old: the old token has probability 0 here"}
+        if self.watch.energy and event.step % self.watch.energy == 0:
+            state["pll"] = self.engine.pll(event.ids, chain.tau)
+            if state["pll"] is None:
+                state["pll_reason"] = "a token of the state is one that is never drawn"
         if self.model.encode(text) != ids:
             state["text_exact"] = False
         return state | self.inherited

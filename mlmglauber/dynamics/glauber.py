@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mlmglauber.dynamics.law import laws
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.models.conditionals import Conditional, Floats, Ids
 
@@ -58,22 +59,6 @@ def temper(log_probs: Floats, taus: NDArray[np.float64]) -> NDArray[np.float64]:
     return rows
 
 
-def draw(log_probs: NDArray[np.float64], uniforms: NDArray[np.float64]) -> Ids:
-    """Inverse CDF: for each row of (B, V) log-probabilities the token whose stretch of [0, 1) holds the uniform.
-
-    A token of probability 0 has an empty stretch and is never drawn.
-
-    >>> draw(np.log(np.array([[.25, .5, .25]])), np.array([0.7]))
-    array([1])
-    """
-    cumulative = np.cumsum(np.exp(log_probs), axis=1)
-    total = cumulative[:, -1]
-    tokens = (cumulative <= (uniforms * total)[:, None]).sum(axis=1)
-    # uniforms * total may round up to total: then the last token that has any probability.
-    last = (cumulative < total[:, None]).sum(axis=1)
-    return np.asarray(np.minimum(tokens, last), dtype=np.int64)
-
-
 def scan_sites(scan: str, stream: Stream, start: int, count: int, free: Ids) -> Ids:
     """The sites of steps start ... start + count - 1 among the `free` ones.
 
@@ -106,9 +91,13 @@ def step(
     >>> after, update.logp_new.round(4)
     (array([[1, 1]]), array([-0.3567]))
     """
-    rows = np.arange(len(ids))
-    law = temper(conditional.log_probs(ids, sites), taus)
-    old, new = ids[rows, sites], draw(law, uniforms)
-    after = ids.copy()
-    after[rows, sites] = new
-    return after, Update(sites, old, new, law[rows, old], law[rows, new])
+    after, columns = ids.copy(), []
+    log_probs = conditional.log_probs(ids, sites)
+    for k, law in enumerate(laws(log_probs, taus.tolist())):
+        if law is None:
+            raise NotFiniteError(k)
+        old, new = int(ids[k, sites[k]]), law.draw(float(uniforms[k]))
+        after[k, sites[k]] = new
+        columns.append((sites[k], old, new, law.tempered(float(log_probs[k, old])),
+                        law.tempered(float(log_probs[k, new]))))
+    return after, Update(*map(np.array, zip(*columns, strict=True)))

@@ -186,7 +186,14 @@ def embedding(folder: Path) -> Iterator[Row]:
                   ratio >= wanted)
 
 
-BENCHES = {"help": help_times, "sample": sampling, "drift": drifting, "embed": embedding}
+def engines(folder: Path) -> Iterator[Row]:
+    from tests.bench.engine import engine_rows
+
+    for row in engine_rows(folder, bert_base):
+        yield Row(*row)
+
+
+BENCHES = {"help": help_times, "sample": sampling, "drift": drifting, "embed": embedding, "engine": engines}
 
 
 def main() -> int:

@@ -1,0 +1,108 @@
+"""A conditional made ready for drawing: the tokens that a 53-bit uniform can reach, and their running sums.
+
+A token of less than 2^-53 of the mass holds no uniform k * 2^-53 of its own, so it is left out. At low temperature few
+tokens remain, and a conditional that took a forward pass to compute is kept in a few hundred bytes.
+"""
+
+from collections.abc import Sequence
+from math import inf, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlmglauber.models.conditionals import Floats
+
+SMALLEST = 2.0**-53
+
+
+class Law:
+    """One tempered conditional.
+
+    tokens: (k,) the ids kept, ascending. cumulative: (k,) running sums of exp((l - max l) / tau), not normalised.
+    base: (k,) their log-probabilities at tau = 1, in nats, as the model gave them.
+    """
+
+    __slots__ = ("base", "best", "cumulative", "log_mass", "tau", "tokens")
+
+    def __init__(self, tokens: NDArray[np.int32], cumulative: NDArray[np.float64], base: Floats, tau: float,
+                 best: float) -> None:
+        self.tokens, self.cumulative, self.base, self.tau = tokens, cumulative, base, tau
+        self.best, self.log_mass = best, log(cumulative[-1])
+
+    @property
+    def nbytes(self) -> int:
+        return self.tokens.nbytes + self.cumulative.nbytes + self.base.nbytes
+
+    def draw(self, uniform: float) -> int:
+        """Inverse CDF: the token whose stretch of [0, 1) holds the uniform."""
+        k = int(self.cumulative.searchsorted(uniform * self.cumulative[-1], side="right"))
+        return int(self.tokens[min(k, len(self.tokens) - 1)])  # the product may round up to the total
+
+    def stretch(self, token: int) -> tuple[float, float, float]:
+        """(low, high, total): `token` is drawn exactly when low <= uniform * total < high; never: (inf, inf, total)."""
+        k = self._place(token)
+        total = float(self.cumulative[-1])
+        if k is None:
+            return inf, inf, total
+        return (float(self.cumulative[k - 1]) if k else 0.0,
+                float(self.cumulative[k]) if k + 1 < len(self.tokens) else inf, total)
+
+    def logp(self, token: int) -> float | None:
+        """log p_tau(token) in nats; None for a token that was left out: all that is known of it is that it is small."""
+        k = self._place(token)
+        if k is None:
+            return -inf if self.tau == 0 else None
+        return self.tempered(float(self.base[k]))
+
+    def tempered(self, base_logp: float) -> float:
+        """log p_tau of a token of this law from its log-probability at tau = 1."""
+        if self.tau == 0:
+            return 0.0 if base_logp == self.best else -inf
+        return (base_logp - self.best) / self.tau - self.log_mass
+
+    def base_logp(self, token: int) -> float | None:
+        """log p(token) at tau = 1, None for a token that was left out."""
+        k = self._place(token)
+        return None if k is None else float(self.base[k])
+
+    def _place(self, token: int) -> int | None:
+        k = int(self.tokens.searchsorted(token))
+        return k if k < len(self.tokens) and self.tokens[k] == token else None
+
+
+def laws(log_probs: Floats, taus: Sequence[float]) -> list[Law | None]:
+    """The laws of (B, V) rows of log-probabilities at tau = 1, one temperature each; None for a row that is no law.
+
+    No law: not-a-number, +inf, or no token allowed. tau = 0 is the argmax, ties to the lowest id.
+
+    >>> law, = laws(np.array([[2.0, 1.0, 0.0, -900.0]]), [0.5])
+    >>> law.tokens.tolist(), [round(law.logp(token), 4) for token in (0, 1, 2)]
+    ([0, 1, 2], [-0.1429, -2.1429, -4.1429])
+    """
+    best = log_probs.max(axis=1)  # not-a-number wins every comparison and is seen here
+    made: list[Law | None] = []
+    for row, top, tau in zip(log_probs, best.tolist(), taus, strict=True):
+        if not np.isfinite(top):
+            made.append(None)
+            continue
+        if tau == 0:
+            kept = np.array([row.argmax()])
+            weights = np.ones(1)
+        else:
+            kept, weights = _reachable(row, top, tau)
+        made.append(Law(kept.astype(np.int32), np.cumsum(weights, dtype=np.float64), row[kept], tau, top))
+    return made
+
+
+def _reachable(row: Floats, top: float, tau: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The ids whose share of the mass is 2^-53 or more, and their weights exp((l - max l) / tau)."""
+    # The mass is at least 1 and at most V: a first sieve on the logits spares most exponentials of a cold law.
+    reach = tau * (53 * log(2))
+    near = row >= top - reach
+    kept = np.flatnonzero(near)
+    logits = row[kept] if len(kept) < len(row) else row
+    if tau < 1e-6:
+        logits = logits.astype(np.float64)  # such a tau is no float32
+    weights = np.exp((logits - logits.dtype.type(top)) / tau)
+    heavy = weights >= SMALLEST * weights.sum()
+    return (kept, weights) if heavy.all() else (kept[heavy], weights[heavy])
