@@ -25,11 +25,11 @@ def pack(vector: NDArray[np.float32], encoding: str) -> Any:
     return np.ascontiguousarray(vector)
 
 
-def unpack(value: Any) -> NDArray[np.floating[Any]]:
+def unpack(value: Any) -> NDArray[np.float32]:
     """The vector of a record, whichever way it is written. Values that are not finite pass: measures deal with them.
 
     >>> unpack("AACAPwAAAMA="), unpack([1, -2])
-    (array([ 1., -2.], dtype=float32), array([ 1., -2.]))
+    (array([ 1., -2.], dtype=float32), array([ 1., -2.], dtype=float32))
     """
     if isinstance(value, str):
         try:
