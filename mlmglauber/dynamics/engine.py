@@ -156,7 +156,9 @@ def advance(conditional: Conditional, chains: Sequence[Chain], rows: int = 64) -
     for batch in (ready[k : k + rows] for k in range(0, len(ready), rows)):
         plans = [chain.plan(1) for chain in batch]
         sites = np.array([int(site[0]) for site, _ in plans])
-        found = laws(conditional.log_probs(stack([chain.ids for chain in batch]), sites), [c.tau for c in batch])
+        stood = [int(chain.ids[site]) for chain, site in zip(batch, sites, strict=True)]
+        rows_found = conditional.log_probs(stack([chain.ids for chain in batch]), sites)
+        found = laws(rows_found, [chain.tau for chain in batch], stood)
         for chain, site, (_, uniform), law in zip(batch, sites.tolist(), plans, found, strict=True):
             if law is None:
                 chain.broken = site
@@ -416,7 +418,8 @@ class Engine:
             self.counters.rows += len(batch)
             self.counters.calls += 1
             self.counters.seconds += taken
-            for k, ask, law in zip(order[start:], batch, laws(rows, [ask.tau for ask in batch]), strict=False):
+            made = laws(rows, [ask.tau for ask in batch], [int(ask.ids[ask.site]) for ask in batch])
+            for k, ask, law in zip(order[start:], batch, made, strict=False):
                 found[k] = law
                 if law is not None:
                     self.memory.keep_law(ask.site, ask.tau, ask.ids, law)

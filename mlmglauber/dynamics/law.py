@@ -19,14 +19,16 @@ class Law:
     """One tempered conditional.
 
     tokens: (k,) the ids kept, ascending. cumulative: (k,) running sums of exp((l - max l) / tau), not normalised.
-    base: (k,) their log-probabilities at tau = 1, in nats, as the model gave them.
+    base: (k,) their log-probabilities at tau = 1, in nats, as the model gave them. stood: the token that stood at the
+    site
+    when the law was asked for and its log-probability at tau = 1, which is wanted even if the token was left out.
     """
 
-    __slots__ = ("base", "best", "cumulative", "log_mass", "tau", "tokens")
+    __slots__ = ("base", "best", "cumulative", "log_mass", "stood", "tau", "tokens")
 
     def __init__(self, tokens: NDArray[np.int32], cumulative: NDArray[np.float64], base: Floats, tau: float,
-                 best: float) -> None:
-        self.tokens, self.cumulative, self.base, self.tau = tokens, cumulative, base, tau
+                 best: float, stood: tuple[int, float] | None = None) -> None:
+        self.tokens, self.cumulative, self.base, self.tau, self.stood = tokens, cumulative, base, tau, stood
         self.best, self.log_mass = best, log(cumulative[-1])
 
     @property
@@ -49,10 +51,10 @@ class Law:
 
     def logp(self, token: int) -> float | None:
         """log p_tau(token) in nats; None for a token that was left out: all that is known of it is that it is small."""
-        k = self._place(token)
-        if k is None:
+        base = self.base_logp(token)
+        if base is None:
             return -inf if self.tau == 0 else None
-        return self.tempered(float(self.base[k]))
+        return self.tempered(base)
 
     def tempered(self, base_logp: float) -> float:
         """log p_tau of a token of this law from its log-probability at tau = 1."""
@@ -63,17 +65,20 @@ class Law:
     def base_logp(self, token: int) -> float | None:
         """log p(token) at tau = 1, None for a token that was left out."""
         k = self._place(token)
-        return None if k is None else float(self.base[k])
+        if k is not None:
+            return float(self.base[k])
+        return self.stood[1] if self.stood is not None and self.stood[0] == token else None
 
     def _place(self, token: int) -> int | None:
         k = int(self.tokens.searchsorted(token))
         return k if k < len(self.tokens) and self.tokens[k] == token else None
 
 
-def laws(log_probs: Floats, taus: Sequence[float]) -> list[Law | None]:
+def laws(log_probs: Floats, taus: Sequence[float], stood: Sequence[int] | None = None) -> list[Law | None]:
     """The laws of (B, V) rows of log-probabilities at tau = 1, one temperature each; None for a row that is no law.
 
-    No law: not-a-number, +inf, or no token allowed. tau = 0 is the argmax, ties to the lowest id.
+    No law: not-a-number, +inf, or no token allowed. tau = 0 is the argmax, ties to the lowest id. stood: the token at
+    the site of each row, if its log-probability is to be kept in any case.
 
     >>> law, = laws(np.array([[2.0, 1.0, 0.0, -900.0]]), [0.5])
     >>> law.tokens.tolist(), [round(law.logp(token), 4) for token in (0, 1, 2)]
@@ -81,7 +86,7 @@ def laws(log_probs: Floats, taus: Sequence[float]) -> list[Law | None]:
     """
     best = log_probs.max(axis=1)  # not-a-number wins every comparison and is seen here
     made: list[Law | None] = []
-    for row, top, tau in zip(log_probs, best.tolist(), taus, strict=True):
+    for k, (row, top, tau) in enumerate(zip(log_probs, best.tolist(), taus, strict=True)):
         if not np.isfinite(top):
             made.append(None)
             continue
@@ -90,7 +95,8 @@ def laws(log_probs: Floats, taus: Sequence[float]) -> list[Law | None]:
             weights = np.ones(1)
         else:
             kept, weights = _reachable(row, top, tau)
-        made.append(Law(kept.astype(np.int32), np.cumsum(weights, dtype=np.float64), row[kept], tau, top))
+        present = None if stood is None else (stood[k], float(row[stood[k]]))
+        made.append(Law(kept.astype(np.int32), np.cumsum(weights, dtype=np.float64), row[kept], tau, top, present))
     return made
 
 

@@ -20,10 +20,11 @@ class Ran(NamedTuple):
     rows: float
     calls: float
     share: float
+    changes: float
 
     def __str__(self) -> str:
-        return (f"{1000 * self.seconds:.4g} ms a step, {self.rows:.3g} rows and {self.calls:.3g} calls a step, "
-                f"{100 * self.share:.0f} % in the model")
+        return (f"a step: {1000 * self.seconds:.3g} ms, {self.rows:.3g} rows, {self.calls:.3g} calls, "
+                f"{self.changes:.2g} changes, {100 * self.share:.0f} % in the model")
 
 
 def run(lm: Any, starts: list[list[int]], tau: float, steps: int, memory: int = 256 << 20) -> Ran:
@@ -33,14 +34,16 @@ def run(lm: Any, starts: list[list[int]], tau: float, steps: int, memory: int = 
     engine = Engine(lm, rows=64, memory=memory)
     chains = [Chain(ids, tau=tau, seed=1, record=str(k), number=0, watch=Watch(steps, every=0))
               for k, ids in enumerate(starts)]
-    begin = time.perf_counter()
+    changes, begin = 0, time.perf_counter()
     while any(chain.step < steps for chain in chains):
         engine.advance(chains)
         for chain in chains:
+            changes += len(chain.events)
             chain.events.clear()
     taken = time.perf_counter() - begin
     done = steps * len(chains)
-    return Ran(taken / done, engine.counters.rows / done, engine.counters.calls / done, engine.counters.seconds / taken)
+    return Ran(taken / done, engine.counters.rows / done, engine.counters.calls / done, engine.counters.seconds / taken,
+               changes / done)
 
 
 def by_hand(model: Any, lm: Any, starts: list[list[int]], tau: float, steps: int) -> float:
@@ -145,13 +148,15 @@ def _tau_of_change(place: str, start: list[int], wanted: float) -> float:
     from mlmglauber.models.masked_lm import MaskedLM
 
     engine = Engine(MaskedLM.open(place, dtype="bfloat16", exact_width=True))
-    low, high = 0.01, 0.5
-    for _ in range(6):
+    low, high = 1e-3, 1.0
+    for _ in range(7):
         tau = (low * high) ** 0.5
-        chain = Chain(start, tau=tau, seed=2, record="r", number=0, watch=Watch(400, every=0))
-        while chain.step < 400:
+        chain = Chain(start, tau=tau, seed=1, record="0", number=0, watch=Watch(600, every=0))
+        while chain.step < 600:
             engine.advance([chain])
-        changes = sum(event.step > 200 for event in chain.events) / 200
+        changes = sum(event.step > 200 for event in chain.events) / 400
+        if 0.8 * wanted <= changes <= 1.2 * wanted:
+            break
         low, high = (tau, high) if changes < wanted else (low, tau)
     return tau
 
