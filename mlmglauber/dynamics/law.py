@@ -20,8 +20,7 @@ class Law:
 
     tokens: (k,) the ids kept, ascending. cumulative: (k,) running sums of exp((l - max l) / tau), not normalised.
     base: (k,) their log-probabilities at tau = 1, in nats, as the model gave them. stood: the token that stood at the
-    site
-    when the law was asked for and its log-probability at tau = 1, which is wanted even if the token was left out.
+    site when the law was asked for, and its log-probability at tau = 1, wanted even if the token was left out.
     """
 
     __slots__ = ("base", "best", "cumulative", "log_mass", "stood", "tau", "tokens")
@@ -85,30 +84,34 @@ def laws(log_probs: Floats, taus: Sequence[float], stood: Sequence[int] | None =
     ([0, 1, 2], [-0.1429, -2.1429, -4.1429])
     """
     best = log_probs.max(axis=1)  # not-a-number wins every comparison and is seen here
+    everything = np.arange(log_probs.shape[1], dtype=np.int32)  # shared by the hot laws of the batch
     made: list[Law | None] = []
     for k, (row, top, tau) in enumerate(zip(log_probs, best.tolist(), taus, strict=True)):
         if not np.isfinite(top):
             made.append(None)
             continue
         if tau == 0:
-            kept = np.array([row.argmax()])
-            weights = np.ones(1)
+            kept = np.array([row.argmax()], dtype=np.int32)
+            weights: Floats = np.ones(1)
         else:
-            kept, weights = _reachable(row, top, tau)
+            kept, weights = _reachable(row, top, tau, everything)
+        base = row.copy() if len(kept) == len(row) else row[kept]  # never a view: it would hold the whole batch
         present = None if stood is None else (stood[k], float(row[stood[k]]))
-        made.append(Law(kept.astype(np.int32), np.cumsum(weights, dtype=np.float64), row[kept], tau, top, present))
+        made.append(Law(kept, np.cumsum(weights, dtype=np.float64), base, tau, top, present))
     return made
 
 
-def _reachable(row: Floats, top: float, tau: float) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _reachable(row: Floats, top: float, tau: float, everything: NDArray[np.int32]) -> tuple[NDArray[np.int32], Floats]:
     """The ids whose share of the mass is 2^-53 or more, and their weights exp((l - max l) / tau)."""
     # The mass is at least 1 and at most V: a first sieve on the logits spares most exponentials of a cold law.
     reach = tau * (53 * log(2))
     near = row >= top - reach
-    kept = np.flatnonzero(near)
-    logits = row[kept] if len(kept) < len(row) else row
+    kept, logits = (everything, row) if near.all() else (everything[near], row[near])
     if tau < 1e-6:
         logits = logits.astype(np.float64)  # such a tau is no float32
     weights = np.exp((logits - logits.dtype.type(top)) / tau)
-    heavy = weights >= SMALLEST * weights.sum()
-    return (kept, weights) if heavy.all() else (kept[heavy], weights[heavy])
+    least = SMALLEST * weights.sum(dtype=np.float64)
+    if weights.min() >= least:
+        return kept, weights
+    heavy = weights >= least
+    return kept[heavy], weights[heavy]
