@@ -61,6 +61,13 @@ def unigram(specials):
     return tf.PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=512, **specials)
 
 
+def letters(folder="."):
+    """A tokenizer written in Python, of a protein model: a letter a token, no merges to spell a special one with."""
+    path = Path(folder) / "letters.txt"
+    path.write_text("\n".join(["<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO.-", "<mask>"]))
+    return tf.EsmTokenizer(str(path), model_max_length=512)
+
+
 def _build():
     return {
         "bert": (wordpiece, tf.BertForMaskedLM, tf.BertConfig, SMALL, 510),
@@ -79,16 +86,22 @@ def _build():
         "modernbert": (lambda: byte_level(8192), tf.ModernBertForMaskedLM, tf.ModernBertConfig,
                        {**SMALL, "max_position_embeddings": 8192, "global_attn_every_n_layers": 2,
                         "local_attention": 16}, 8190),
+        "esm": (letters, tf.EsmForMaskedLM, tf.EsmConfig,
+                {**SMALL, "max_position_embeddings": 514, "position_embedding_type": "absolute", "mask_token_id": 31},
+                510),
+        "convbert": (wordpiece, tf.ConvBertForMaskedLM, tf.ConvBertConfig, {**SMALL, "embedding_size": 32}, 510),
+        "fnet": (wordpiece, tf.FNetForMaskedLM, tf.FNetConfig, {**SMALL, "use_tpu_fourier_optimizations": False}, 510),
     }
 
 
-NAMES = tuple(_build())
+NAMES = ("bert", "distilbert", "roberta", "xlm-roberta", "albert", "electra", "deberta-v2", "modernbert")
+"""The families that every test of a model runs on; beside them esm, and convbert and fnet, which padding would move."""
 
 
 def save(name, folder, seed=0, **changes):
     """Write one family's checkpoint; (folder, the model itself, its limit in content tokens)."""
     tokenizer_of, model_class, config_class, sizes, limit = _build()[name]
-    tokenizer = tokenizer_of()
+    tokenizer = tokenizer_of(folder) if name == "esm" else tokenizer_of()
     ids = {key: getattr(tokenizer, key) for key in
            ("pad_token_id", "cls_token_id", "sep_token_id", "bos_token_id", "eos_token_id")}
     config = config_class(vocab_size=len(tokenizer), **{**sizes, **ids, **changes})

@@ -1,7 +1,11 @@
 """Conditionals of real architectures against full logits, and the checkpoints that must be refused."""
 
+import functools
 import json
 import shutil
+import subprocess
+import sys
+import time
 
 import families
 import numpy as np
@@ -10,6 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForMaskedLM
 
+from mlmglauber.models import checkpoint
 from mlmglauber.models.conditionals import FILL
 from mlmglauber.models.masked_lm import MaskedLM
 from mlmglauber.stream.errors import ModelError, RecordError, UsageError
@@ -35,9 +40,14 @@ def bert(checkpoints, tmp_path):
     return shutil.copytree(checkpoints("bert")[0], tmp_path / "spoilt")
 
 
+@functools.cache
+def plain_model(folder):
+    return AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32).eval()
+
+
 def by_hand(folder, lm, ids, site):
     """The conditional from full logits of one unpadded input, with the tokenizer's own special tokens."""
-    model = AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32).eval()
+    model = plain_model(folder)
     whole = [*lm.prefix, *ids, *lm.suffix]
     whole[len(lm.prefix) + site] = lm.tokenizer.mask_token_id
     with torch.no_grad():
@@ -71,6 +81,36 @@ def test_conditionals_are_those_of_full_logits(checkpoints, name):
     assert np.abs(exact[:, lm.allowed] - found[:, lm.allowed]).max() < 1e-5
 
 
+@pytest.mark.parametrize("name", ["convbert", "fnet", "esm"])
+def test_families_that_padding_would_move_get_none(checkpoints, name):
+    folder, _, limit = checkpoints(name)
+    lm = MaskedLM.open(str(folder))
+    assert lm.max_sites == limit
+    rows = np.full((3, 30), FILL)
+    for row, length in zip(rows, (11, 30, 1), strict=True):
+        row[:length] = np.random.default_rng(0).choice(np.flatnonzero(lm.allowed), length)
+    found = lm.log_probs(rows, np.array([10, 4, 0]))
+    for row, site, logp in zip(rows, (10, 4, 0), found, strict=True):
+        expected = by_hand(folder, lm, row[row != FILL].tolist(), site)
+        assert np.abs(logp[lm.allowed] - expected[lm.allowed]).max() < 1e-5
+
+
+@pytest.mark.parametrize("name", ["bert", "roberta"])
+def test_the_longest_state_is_answered(checkpoints, name):
+    folder, _, limit = checkpoints(name)
+    lm = MaskedLM.open(str(folder))
+    ids = np.random.default_rng(0).choice(np.flatnonzero(lm.allowed), (1, limit))
+    expected = by_hand(folder, lm, ids[0].tolist(), limit - 1)
+    found = lm.log_probs(ids, np.array([limit - 1]))[0]
+    assert np.abs(found[lm.allowed] - expected[lm.allowed]).max() < 1e-5
+
+
+def test_padding_stays_within_the_positions(tmp_path):
+    lm = MaskedLM.open(str(families.save("bert", tmp_path, max_position_embeddings=50)[0]))
+    assert lm.max_sites == 48
+    assert np.isfinite(lm.log_probs(np.full((2, 48), 20), np.array([0, 47]))[:, lm.allowed]).all()
+
+
 @pytest.mark.parametrize("name", families.NAMES)
 def test_the_token_at_the_site_has_no_influence_and_the_others_have(checkpoints, name):
     lm = MaskedLM.open(str(checkpoints(name)[0]))
@@ -81,24 +121,25 @@ def test_the_token_at_the_site_has_no_influence_and_the_others_have(checkpoints,
     assert np.abs(same[lm.allowed] - other[lm.allowed]).max() > 1e-3
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("name", ["bert", "roberta", "modernbert"])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("name", ["bert", "roberta", "modernbert", "deberta-v2"])
 def test_a_row_has_the_same_bits_in_any_company(checkpoints, name, threads):
     """What resumed runs and batches of any size stand on; on another machine the documented tolerance is 1e-5."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:
-        lm = MaskedLM.open(str(checkpoints(name)[0]))
-        generator = np.random.default_rng(1)
-        ids = generator.choice(np.flatnonzero(lm.allowed), (64, 14))
-        ids[::3, 9:] = FILL
-        sites = generator.integers(0, 9, 64)
-        whole = lm.log_probs(ids, sites)
-        for size in (1, 2, 3, 5, 6, 7, 8, 13, 33, 63):
-            chosen = generator.permutation(64)[:size]
-            assert (lm.log_probs(ids[chosen], sites[chosen]) == whole[chosen]).all(), size
-        small = MaskedLM.open(str(checkpoints(name)[0]), rows=5)
-        assert (small.log_probs(ids, sites) == whole).all()
+        for options in ({}, {"exact_width": True}):
+            lm = MaskedLM.open(str(checkpoints(name)[0]), **options)
+            small = MaskedLM.open(str(checkpoints(name)[0]), rows=5, **options)
+            generator = np.random.default_rng(1)
+            ids = generator.choice(np.flatnonzero(lm.allowed), (64, 13))
+            ids[::3, 9:] = FILL
+            sites = generator.integers(0, 9, 64)
+            full = lm.log_probs(ids, sites)
+            for size in (*range(1, 17), 31, 63, 64):
+                chosen = generator.permutation(64)[:size]
+                assert (lm.log_probs(ids[chosen], sites[chosen]) == full[chosen]).all(), (options, size)
+            assert (small.log_probs(ids, sites) == full).all()
     finally:
         torch.set_num_threads(before)
 
@@ -114,18 +155,20 @@ def test_padding_does_not_shift_the_positions_of_roberta(checkpoints):
         assert np.abs(lm.log_probs(rows, np.array([3, 3]))[0, lm.allowed] - alone[lm.allowed]).max() <= 1e-5
 
 
-@pytest.mark.parametrize("name", families.NAMES)
-def test_special_tokens_in_a_text_are_plain_text_or_refused(checkpoints, name):
+@pytest.mark.parametrize("name", [*families.NAMES, "esm"])
+def test_special_tokens_in_a_text_are_plain_text(checkpoints, name):
     lm = MaskedLM.open(str(checkpoints(name)[0]))
+    plain = lm.encode(TEXT)
     specials = set(lm.tokenizer.all_special_ids) - {lm.tokenizer.unk_token_id}
-    for text in ("the [MASK] sat [SEP] it", "a <mask> and </s> or <pad>", "[CLS]", "the [PAD]"):
+    names = lm.tokenizer.all_special_tokens
+    for text in ("the [MASK] sat [SEP] it", "a<mask>b and </s> or <pad>", "[CLS]", " ".join(names), "".join(names)):
         ids = lm.encode(text)
-        if not specials & set(ids):
-            lm.check_ids(ids)
-        else:  # a Unigram model has its special tokens among its pieces
-            assert name in ("xlm-roberta", "albert", "deberta-v2")
-            with pytest.raises(RecordError, match="is a special token"):
-                lm.check_ids(ids)
+        assert not specials & set(ids)
+        assert ids
+        lm.check_ids(ids)
+        lm.tokenizer.encode(text)  # other users of the tokenizer change nothing
+        assert lm.encode(text) == ids
+    assert lm.encode(TEXT) == plain == lm.tokenizer.encode(TEXT, add_special_tokens=False)
     assert lm.tokenizer.mask_token in lm.decode([lm.mask_id])
 
 
@@ -167,6 +210,12 @@ def test_half_precision_checkpoints_run_in_float32_unless_asked(checkpoints, tmp
     assert 0 < np.abs(np.exp(low.log_probs(ids, sites)) - np.exp(reference)).max() < 0.1
 
 
+def test_not_a_number_is_seen(checkpoints):
+    lm = MaskedLM.open(str(checkpoints("bert")[0]))
+    lm.model.bert.embeddings.word_embeddings.weight.data[20] = float("nan")  # also the decoder's row, for it is tied
+    assert np.isnan(lm.log_probs(np.array([[30, 40]]), np.array([0]))).any(axis=1).all()
+
+
 def respoil(folder, change):
     weights = load_file(folder / "model.safetensors")
     change(weights)
@@ -206,7 +255,7 @@ def test_weights_that_are_no_numbers_or_of_another_shape_are_refused(bert):
     with pytest.raises(ModelError, match="not finite"):
         MaskedLM.open(str(bert))
     respoil(bert, lambda weights: weights.update({key: whole[:, :5].clone()}))
-    with pytest.raises(ModelError, match="spoilt: "):
+    with pytest.raises(ModelError, match=f"the weight {key} has another shape"):
         MaskedLM.open(str(bert))
 
 
@@ -217,15 +266,17 @@ def test_a_truncated_file_is_refused(bert):
         MaskedLM.open(str(bert))
 
 
-def test_pickles_are_refused(bert):
-    torch.save({}, bert / "pytorch_model.bin")
+def test_pickles_are_refused_unless_allowed(bert):
+    torch.save(load_file(bert / "model.safetensors"), bert / "pytorch_model.bin")
     (bert / "model.safetensors").unlink()
-    with pytest.raises(ModelError, match="safetensors"):
+    with pytest.raises(ModelError, match="pickles, which can run code; save the model again as safetensors"):
         MaskedLM.open(str(bert))
+    assert len(MaskedLM.open(str(bert), allow_pickle=True).describe()["hash"]) == 16
 
 
-def test_remote_code_is_refused(bert):
-    reconfigure(bert / "config.json", auto_map={"AutoModelForMaskedLM": "evil.Model"})
+@pytest.mark.parametrize("file", ["config.json", "tokenizer_config.json"])
+def test_remote_code_is_refused(bert, file):
+    reconfigure(bert / file, auto_map={"AutoModelForMaskedLM": "evil.Model", "AutoTokenizer": ["evil.Cut", None]})
     with pytest.raises(ModelError, match="--trust-remote-code"):
         MaskedLM.open(str(bert))
 
@@ -236,7 +287,10 @@ def test_causal_models_other_tasks_and_maskless_tokenizers_are_refused(bert, tmp
     reconfigure(bert / "tokenizer_config.json", mask_token=None)
     with pytest.raises(UsageError, match="no mask token"):
         MaskedLM.open(str(bert))
-    reconfigure(bert / "config.json", architectures=["BertForSequenceClassification"])
+    reconfigure(bert / "config.json", is_decoder=True)
+    with pytest.raises(ModelError, match="causal"):
+        MaskedLM.open(str(bert))
+    reconfigure(bert / "config.json", is_decoder=None, architectures=["BertForSequenceClassification"])
     with pytest.raises(ModelError, match="BertForSequenceClassification"):
         MaskedLM.open(str(bert))
 
@@ -248,15 +302,29 @@ def test_a_tokenizer_of_another_model_is_refused(bert, checkpoints):
         MaskedLM.open(str(bert))
 
 
-def test_names_that_lead_nowhere(tmp_path):
+def test_a_tokenizer_that_cuts_words_into_letters_is_refused():
+    tokenizer = families.byte_level()
+    tokenizer.backend_tokenizer.model = type(tokenizer.backend_tokenizer.model)(tokenizer.get_vocab(), [])
+    checkpoint.check_tokenizer("alphabet", tokenizer, 5000)
+    tokenizer.add_tokens([f"piece{k}" for k in range(1000)])
+    with pytest.raises(ModelError, match=r"cuts 16 plain words into \d+ pieces"):
+        checkpoint.check_tokenizer("words", tokenizer, 5000)
+
+
+def test_names_that_lead_nowhere(tmp_path, monkeypatch):
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    start = time.monotonic()
     with pytest.raises(ModelError, match="no such directory"):
         MaskedLM.open(str(tmp_path / "gone"))
     with pytest.raises(ModelError, match="give a local directory, or fetch"):
         MaskedLM.open("nobody/never-was-a-model")
+    assert time.monotonic() - start < 5
     with pytest.raises(ModelError, match="cannot be opened"):
         MaskedLM.open(str(tmp_path))
     with pytest.raises(UsageError, match="no such device"):
         MaskedLM.open(str(families.save("bert", tmp_path / "b")[0]), device="tpu")
+    with pytest.raises(UsageError, match="no such type; auto, float32"):
+        MaskedLM.open(str(tmp_path / "b"), dtype="int8")
 
 
 def test_a_local_directory_makes_no_connection(checkpoints, monkeypatch):
@@ -269,6 +337,14 @@ def test_a_local_directory_makes_no_connection(checkpoints, monkeypatch):
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
     MaskedLM.open(str(checkpoints("bert")[0]))
+
+
+def test_the_libraries_say_nothing(checkpoints):
+    """No progress bars, no report of weights that are not needed, no word on the length of a text."""
+    code = "import sys; from mlmglauber.models.masked_lm import MaskedLM; MaskedLM.open(sys.argv[1]).encode('a ' * 999)"
+    arguments = [sys.executable, "-c", code, str(checkpoints("electra")[0])]
+    done = subprocess.run(arguments, capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
 
 
 def test_what_the_run_record_says(checkpoints):
