@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from mlmglauber.commands.walk import Walk
 
 DEFAULT_SWEEPS = 100
-OWN_FIELDS = ("type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "site", "old", "new", "changed",
-              "logp_old", "logp_new")
 
 EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-sample --tau 0.5 --sweeps 20 --seed 1

@@ -1,15 +1,22 @@
 """A run of Glauber chains as records: what mlm-sample reads becomes chains, their steps become state records."""
 
-import hashlib
 import os
 from collections.abc import Collection
 from types import TracebackType
 from typing import Any
 
 import numpy as np
-import orjson
 
 from mlmglauber.commands.base import Filter
+from mlmglauber.commands.inputs import (
+    MODEL_OPTIONS,
+    OWN_FIELDS,
+    check_frozen,
+    opening_options,
+    run_id,
+    say_too_short,
+    token_ids,
+)
 from mlmglauber.dynamics.engine import Chain, Engine, Event, Watch, advance, in_step_order
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.models.conditionals import TextModel
@@ -17,17 +24,9 @@ from mlmglauber.models.opening import open_model
 from mlmglauber.stream import resume
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import Appending, InOrder, Output, Sink
-from mlmglauber.stream.records import SCHEMA, Record, is_input, record_id, text_or_ids
+from mlmglauber.stream.records import SCHEMA, Record, is_input, record_id
 
-OWN_FIELDS = frozenset({
-    "type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "site", "old", "new", "changed", "logp_old",
-    "logp_new", "reason", "text_exact", "pll", "pll_reason", "embedding", "embedder", "truncated", "drift", "basin",
-    "basin_p",
-})
-"""Fields of an input that its states do not inherit: they are made anew, or tell of the text that was."""
-
-PLACE_OPTIONS = ("device", "batch_size", "revision", "trust_remote_code", "model", "dtype", "seed", "tau", "engine",
-                 "cache_mb")
+PLACE_OPTIONS = (*MODEL_OPTIONS, "seed", "tau", "engine", "cache_mb")
 """Options that the run record tells elsewhere, or that do not change what is computed."""
 
 
@@ -66,8 +65,7 @@ class Journey:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         if self.too_short:
-            length = self.options["length"]
-            self.filter.words.say(f"{self.too_short} texts of fewer than {length} tokens were skipped")
+            say_too_short(self.filter, self.too_short, self.options["length"])
         if self.path is not None:
             if kind is None or not issubclass(kind, OSError):
                 self.output.flush()
@@ -104,10 +102,7 @@ class Journey:
 
     def _open(self, first: Record) -> TextModel:
         options = self.options
-        model = open_model(options["model"], device=options["device"], dtype=options["dtype"],
-                           revision=options["revision"], rows=options["batch_size"],
-                           exact_width=options["length"] is not None,
-                           trust_remote_code=options["trust_remote_code"])
+        model = open_model(options["model"], exact_width=options["length"] is not None, **opening_options(options))
         self.engine = Engine(model, options["batch_size"], options["cache_mb"] << 20)
         described = model.describe()
         told = {key: value for key, value in sorted(options.items()) if key not in PLACE_OPTIONS}
@@ -116,9 +111,8 @@ class Journey:
         head = []
         for tau in options["tau"]:
             # What makes a chain what it is, and the first record: two inputs at one seed are two runs.
-            names = [described.get("hash") or described["model"], described["dtype"], options["seed"], tau,
-                     *(options[key] for key in ("scan", "init", "length", "freeze")), first]
-            self.runs[tau] = hashlib.blake2b(orjson.dumps(names), digest_size=4).hexdigest()
+            names = [options["seed"], tau, *(options[key] for key in ("scan", "init", "length", "freeze")), first]
+            self.runs[tau] = run_id(described, names)
             head.append({"type": "run", "schema": SCHEMA, "run": self.runs[tau], "command": "mlm-sample",
                          "seed": options["seed"], "tau": tau, **described, "options": told})
         if self.path is not None:
@@ -131,26 +125,9 @@ class Journey:
     def _ids(self, record: Record) -> list[int] | None:
         """The token ids of a record, None when it is shorter than --length."""
         assert self.model is not None
-        text, ids = text_or_ids(record)
-        if ids is None:
-            assert text is not None
-            ids = self.model.encode(text)
-        length = self.options["length"]
-        if length is not None:
-            if len(ids) < length:
-                return None
-            ids = ids[:length]
-        if not ids:
-            raise RecordError("the text has no token; give one of at least one token")
-        if len(ids) > self.model.max_sites:
-            raise RecordError(f"{len(ids)} tokens, the model takes {self.model.max_sites}; shorten the text, or use "
-                              f"--length")
-        self.model.check_ids(ids)
-        frozen = self.options["freeze"] or []
-        if frozen and frozen[-1] >= len(ids):
-            raise RecordError(f"--freeze names site {frozen[-1]}, the text has sites 0 to {len(ids) - 1}")
-        if len(frozen) == len(ids):
-            raise RecordError("every site is frozen, none can move; freeze fewer")
+        ids = token_ids(self.model, record, self.options["length"])
+        if ids is not None:
+            check_frozen(self.options["freeze"] or [], len(ids))
         return ids
 
     def has_room(self, walks: Collection["Walk"]) -> bool:

@@ -1,0 +1,138 @@
+"""What a command with a model reads: texts and states as token ids, and the run record that tells of the model."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import orjson
+
+from mlmglauber.commands.base import Filter
+from mlmglauber.models.conditionals import TextModel
+from mlmglauber.models.opening import open_model
+from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.records import SCHEMA, Record, is_input, record_id, text_or_ids
+
+OWN_FIELDS = frozenset({
+    "type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "site", "old", "new", "changed", "logp_old",
+    "logp_new", "reason", "text_exact", "pll", "pll_reason", "embedding", "embedder", "truncated", "drift",
+    "drift_reason", "basin", "basin_p",
+})
+"""Fields of an input that what is made of it does not inherit: they are made anew, or tell of the text that was."""
+
+MODEL_OPTIONS = ("model", "dtype", "batch_size", "device", "revision", "trust_remote_code")
+
+
+class Input(NamedTuple):
+    """One text: where it stands, what it is called, its token ids, and the fields that its answers inherit."""
+
+    place: str
+    name: str
+    ids: list[int]
+    inherited: Record
+    record: Record
+
+
+class Inputs:
+    """The texts of a command's input, their model, and the run record, written when the first text comes.
+
+    options: those of `model_options`, `seed` where there is one, and the command's own, which the run record tells.
+    """
+
+    def __init__(self, filter: Filter, command: str, options: dict[str, Any],
+                 opener: Callable[..., TextModel] = open_model) -> None:
+        self.filter, self.command, self.options, self._opener = filter, command, options, opener
+        self.model: TextModel | None = None
+        self.run = ""
+        self.too_short = 0
+
+    def batches(self, size: int) -> Iterator[list[Input]]:
+        """Texts that are at hand, at least one and at most `size`; records of other types pass in their place."""
+        batch: list[Input] = []
+        while True:
+            record = self.filter.read(plain_text=True, wait=not batch)
+            if record is None and not batch:
+                if self.too_short:
+                    say_too_short(self.filter, self.too_short, self.options["length"])
+                return
+            if batch and (record is None or not is_input(record)):
+                yield batch
+                batch = []
+            if record is None:
+                continue
+            if not is_input(record):
+                self.filter.output.write(record)
+                continue
+            with self.filter.guard(self.filter.place):
+                found = self._input(record)
+                if found is not None:
+                    batch.append(found)
+            if len(batch) == size:
+                yield batch
+                batch = []
+
+    def _input(self, record: Record) -> Input | None:
+        if self.model is None:
+            self.model = self._open(record)
+        name = record_id(record, self.filter.count - 1)
+        ids = token_ids(self.model, record, self.options.get("length"))
+        if ids is None:
+            self.too_short += 1
+            return None
+        inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
+        return Input(self.filter.place, name, ids, inherited, record)
+
+    def _open(self, first: Record) -> TextModel:
+        options = self.options
+        model = self._opener(options["model"], **opening_options(options))
+        described = model.describe()
+        told = {key: value for key, value in sorted(options.items()) if key not in (*MODEL_OPTIONS, "seed")}
+        self.run = run_id(described, [self.command, options.get("seed"), told, first])
+        seed = {"seed": options["seed"]} if "seed" in options else {}
+        self.filter.output.write({"type": "run", "schema": SCHEMA, "run": self.run, "command": self.command, **seed,
+                                  **described, "options": told | {"batch_size": options["batch_size"]}})
+        return model
+
+
+def opening_options(options: dict[str, Any]) -> dict[str, Any]:
+    """The options of `model_options` as open_model takes them."""
+    return {"device": options["device"], "dtype": options["dtype"], "revision": options["revision"],
+            "rows": options["batch_size"], "trust_remote_code": options["trust_remote_code"]}
+
+
+def say_too_short(filter: Filter, count: int, length: int) -> None:
+    filter.words.say(f"{count} texts of fewer than {length} tokens were skipped")
+
+
+def run_id(described: dict[str, Any], names: list[Any]) -> str:
+    """Eight hexadecimal digits for a model and what else makes a run what it is."""
+    whole = [described.get("hash") or described["model"], described["dtype"], *names]
+    return hashlib.blake2b(orjson.dumps(whole), digest_size=4).hexdigest()
+
+
+def token_ids(model: TextModel, record: Record, length: int | None = None) -> list[int] | None:
+    """The token ids of a record's text, or its own; RecordError for what cannot be a state of the model.
+
+    length: keep the first so many tokens; None for a text that has fewer.
+    """
+    text, ids = text_or_ids(record)
+    if ids is None:
+        assert text is not None
+        ids = model.encode(text)
+    if length is not None:
+        if len(ids) < length:
+            return None
+        ids = ids[:length]
+    if not ids:
+        raise RecordError("the text has no token; give one of at least one token")
+    if len(ids) > model.max_sites:
+        raise RecordError(f"{len(ids)} tokens, the model takes {model.max_sites}; shorten the text, or use --length")
+    model.check_ids(ids)
+    return ids
+
+
+def check_frozen(frozen: list[int], n: int) -> None:
+    """RecordError where --freeze names a site that the text does not have, or leaves none free."""
+    if frozen and frozen[-1] >= n:
+        raise RecordError(f"--freeze names site {frozen[-1]}, the text has sites 0 to {n - 1}")
+    if len(frozen) == n:
+        raise RecordError("every site is frozen, none can move; freeze fewer")
