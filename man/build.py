@@ -13,10 +13,11 @@ import click
 from mlmglauber.stream.errors import ExitStatus
 
 MAN = Path(__file__).parent
-DATE = "November 30, 2026"
+DATE = "December 1, 2026"
 COMMANDS = {
     "mlm-drift": "how far chains have gone from where they started",
     "mlm-embed": "add sentence embeddings to records",
+    "mlm-rect": "whether a model's conditionals fit a joint law",
     "mlm-sample": "run Glauber chains from texts",
 }
 STATUSES = {

@@ -19,6 +19,7 @@ COMMANDS = {
     "mlm-sample": "mlm-sample -m a.json --seed 1 --steps 2 --every 1",
     "mlm-embed": "mlm-embed",
     "mlm-drift": "mlm-drift",
+    "mlm-rect": "mlm-rect -m a.json --seed 1 --rectangles 2",
 }
 every_command = pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
 every_name = pytest.mark.parametrize("name", COMMANDS)

@@ -26,6 +26,7 @@ class Words:
         self.terminal = sys.stderr.isatty()
         self.progress = progress if progress is not None else self.terminal and not quiet
         self.bad_records = 0
+        self.found = False
 
     def say(self, text: str) -> None:
         """A warning or a count; not with -q."""
@@ -38,6 +39,11 @@ class Words:
         self._write(str(error))
         if self.verbose:
             self._traceback(error)
+
+    def finding(self, text: str) -> None:
+        """What --fail-above asked to be told of: the output is whole, the command ends with status 1."""
+        self.found = True
+        self._write(text)
 
     def fail(self, error: BaseException, text: str) -> None:
         self._write(text)
@@ -222,7 +228,9 @@ def _run(function: Callable[..., None], words: Words, files: tuple[str, ...], st
     except Exception as error:  # whatever is left is our mistake, and says so
         words.fail(error, f"a bug of ours: {type(error).__name__}: {error}; run again with -v and report it")
         return ExitStatus.OUR_BUG
-    return ExitStatus.BAD_RECORD if words.bad_records else ExitStatus.OK
+    if words.bad_records:
+        return ExitStatus.BAD_RECORD
+    return ExitStatus.FAILED if words.found else ExitStatus.OK
 
 
 def _silence(descriptor: int) -> None:

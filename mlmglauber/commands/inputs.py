@@ -31,16 +31,23 @@ class Input(NamedTuple):
     inherited: Record
     record: Record
 
+    def answer(self, answer: Record) -> Record:
+        """A record made of this text, with the fields that it inherits."""
+        return answer | {key: value for key, value in self.inherited.items() if key not in answer}
+
 
 class Inputs:
     """The texts of a command's input, their model, and the run record, written when the first text comes.
 
     options: those of `model_options`, `seed` where there is one, and the command's own, which the run record tells.
+    write: takes the run record and the records that are passed on; by default the output does.
     """
 
     def __init__(self, filter: Filter, command: str, options: dict[str, Any],
-                 opener: Callable[..., TextModel] = open_model) -> None:
+                 opener: Callable[..., TextModel] = open_model,
+                 write: Callable[[Record], None] | None = None) -> None:
         self.filter, self.command, self.options, self._opener = filter, command, options, opener
+        self._write = write or filter.output.write
         self.model: TextModel | None = None
         self.run = ""
         self.too_short = 0
@@ -60,7 +67,7 @@ class Inputs:
             if record is None:
                 continue
             if not is_input(record):
-                self.filter.output.write(record)
+                self._write(record)
                 continue
             with self.filter.guard(self.filter.place):
                 found = self._input(record)
@@ -88,7 +95,7 @@ class Inputs:
         told = {key: value for key, value in sorted(options.items()) if key not in (*MODEL_OPTIONS, "seed")}
         self.run = run_id(described, [self.command, options.get("seed"), told, first])
         seed = {"seed": options["seed"]} if "seed" in options else {}
-        self.filter.output.write({"type": "run", "schema": SCHEMA, "run": self.run, "command": self.command, **seed,
+        self._write({"type": "run", "schema": SCHEMA, "run": self.run, "command": self.command, **seed,
                                   **described, "options": told | {"batch_size": options["batch_size"]}})
         return model
 

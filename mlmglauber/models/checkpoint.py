@@ -2,16 +2,83 @@
 
 import hashlib
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mlmglauber.stream.errors import ModelError, UsageError
+from mlmglauber.stream.errors import MlmError, ModelError, UsageError
 
 PROBE = "The quick brown fox jumps over the lazy dog and then it sleeps in the sun"
 """A plain sentence: a tokenizer that cuts it into three pieces a word or more is not the model's own."""
+DTYPES = ("auto", "float32", "bfloat16", "float16")
 LETTERS = 1000
 """Vocabularies below this size are alphabets, of proteins say, where a piece is a letter by intent."""
+
+
+def load(name: str, label: str, *, masked: bool, revision: str | None, dtype: str, trust_remote_code: bool,
+         allow_pickle: bool) -> tuple[Any, Any, dict[str, Any]]:
+    """(model, tokenizer, identity) of a checkpoint with a masked or a causal language-model head, on the CPU.
+
+    label: the name that messages and records use. dtype: auto is float32. Errors: ModelError and UsageError, each with
+    its reason, before a number is computed.
+    """
+    if dtype not in DTYPES:
+        raise UsageError(f"--dtype {dtype}: no such type; {', '.join(DTYPES)}")
+    place, is_directory = locate(name)
+    quiet_libraries()
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer, PretrainedConfig
+    from transformers.models.auto.tokenization_auto import get_tokenizer_config
+
+    if not is_directory:
+        offline_without_network()
+    where: dict[str, Any] = {"revision": revision, "local_files_only": is_directory}
+    try:
+        raw, _ = PretrainedConfig.get_config_dict(place, **where)
+        check_remote_code(label, [raw, get_tokenizer_config(place, **where)], trust_remote_code)
+        where["trust_remote_code"] = trust_remote_code
+        config = AutoConfig.from_pretrained(place, **where)
+        if "auto_map" not in raw and masked:
+            check_masked(label, config)
+        tokenizer = AutoTokenizer.from_pretrained(place, **where)
+        check_tokenizer(label, tokenizer, config.vocab_size, masked)
+        if is_directory and not allow_pickle:
+            check_format(label, place)
+        auto: Any = AutoModelForMaskedLM if masked else AutoModelForCausalLM
+        model, info = auto.from_pretrained(
+            place, config=config, dtype=getattr(torch, "float32" if dtype == "auto" else dtype),
+            output_loading_info=True, ignore_mismatched_sizes=True,  # check_weights refuses them in one line
+            use_safetensors=None if allow_pickle else True, **where)
+    except MlmError:
+        raise
+    except Exception as error:  # a checkpoint is somebody's files: the library fails on them in any way
+        if is_directory:
+            reason = str(error).strip().split("\n")[0][:200]
+            raise ModelError(f"{label}: cannot be opened ({reason}); restore its files") from error
+        raise not_available(label, error) from error
+    check_weights(label, model, info)
+    identity: dict[str, Any] = {"model": label}
+    if is_directory:
+        identity["hash"] = weight_hash(place)
+    else:
+        identity["revision"] = getattr(config, "_commit_hash", None) or revision
+    return model.eval(), tokenizer, identity
+
+
+def is_causal(name: str, revision: str | None = None) -> bool:
+    """Whether a checkpoint's configuration names a causal language model; False where there is no configuration."""
+    place, is_directory = locate(name)
+    quiet_libraries()
+    from transformers import PretrainedConfig
+    from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+    if not is_directory:
+        offline_without_network()
+    try:
+        raw, _ = PretrainedConfig.get_config_dict(place, revision=revision, local_files_only=is_directory)
+    except Exception:  # load says what is wrong with it
+        return False
+    names = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
+    return any(kind in names for kind in raw.get("architectures") or [])
 
 
 def quiet_libraries() -> None:
@@ -62,11 +129,11 @@ def check_remote_code(name: str, configs: list[dict[str, Any]], trusted: bool) -
         raise ModelError(f"{name}: the model needs code of its own; read it, then allow it with --trust-remote-code")
 
 
-def check_kind(name: str, config: Any, known: Mapping[str, str]) -> None:
-    """Refuse causal models, encoders of other tasks, and anything else without a masked-language-model head.
+def check_masked(name: str, config: Any) -> None:
+    """Refuse causal models, encoders of other tasks, and anything else without a masked-language-model head."""
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
-    known: the library's masked-LM class of each model type.
-    """
+    known = MODEL_FOR_MASKED_LM_MAPPING_NAMES
     if config.model_type not in known:
         raise ModelError(f"{name}: {config.model_type} models have no masked-LM head; give a masked language model")
     if getattr(config, "is_decoder", False):
@@ -83,9 +150,9 @@ def check_format(name: str, folder: str) -> None:
         raise ModelError(f"{name}: its weights are pickles, which can run code; save the model again as safetensors")
 
 
-def check_tokenizer(name: str, tokenizer: Any, embeddings: int) -> None:
-    """The tokenizer has a mask token, fits the embedding and cuts plain English as the model's own would."""
-    if tokenizer.mask_token_id is None:
+def check_tokenizer(name: str, tokenizer: Any, embeddings: int, masked: bool = True) -> None:
+    """The tokenizer has a mask token if one is needed, fits the embedding and cuts plain English as the model's own."""
+    if masked and tokenizer.mask_token_id is None:
         raise UsageError(f"{name}: its tokenizer has no mask token; give a masked language model")
     tokens = 1 + max(tokenizer.get_vocab().values())  # not its length: a vocabulary may have holes
     if tokens > embeddings:

@@ -16,7 +16,7 @@ from mlmglauber import __version__
 from mlmglauber.models import checkpoint
 from mlmglauber.models.conditionals import FILL, Ids
 from mlmglauber.models.plain_text import plain_encoder
-from mlmglauber.stream.errors import MlmError, ModelError, RecordError, UsageError
+from mlmglauber.stream.errors import ModelError, RecordError, UsageError
 
 UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>|madeupword\d+|<extra_id_\d+>|<\|.*\|>", re.IGNORECASE)
 """Pieces that stand in a vocabulary as spare room."""
@@ -38,8 +38,6 @@ Measured on CPU in float32 (MKL; AVX-512, AVX2 and SSE 4.2; 1 to 16 threads): ro
 and one, two or three that are left over are summed in another order. With 2 threads that befalls products of 9 to 11
 rows too. So rows are filled up, and a conditional does not depend on the company it is computed in.
 """
-
-DTYPES = ("auto", "float32", "bfloat16", "float16")
 
 
 class MaskedLM:
@@ -85,48 +83,11 @@ class MaskedLM:
         reason, before a number is computed.
         """
         label = label or name
-        if dtype not in DTYPES:
-            raise UsageError(f"--dtype {dtype}: no such type; {', '.join(DTYPES)}")
-        place, is_directory = checkpoint.locate(name)
-        checkpoint.quiet_libraries()
-        import torch
-        from transformers import AutoConfig, AutoModelForMaskedLM, AutoTokenizer, PretrainedConfig
-        from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
-        from transformers.models.auto.tokenization_auto import get_tokenizer_config
-
         device = pick_device(device)
-        if not is_directory:
-            checkpoint.offline_without_network()
-        where: dict[str, Any] = {"revision": revision, "local_files_only": is_directory}
-        try:
-            raw, _ = PretrainedConfig.get_config_dict(place, **where)
-            checkpoint.check_remote_code(label, [raw, get_tokenizer_config(place, **where)], trust_remote_code)
-            where["trust_remote_code"] = trust_remote_code
-            config = AutoConfig.from_pretrained(place, **where)
-            if "auto_map" not in raw:
-                checkpoint.check_kind(label, config, MODEL_FOR_MASKED_LM_MAPPING_NAMES)
-            tokenizer = AutoTokenizer.from_pretrained(place, **where)
-            checkpoint.check_tokenizer(label, tokenizer, config.vocab_size)
-            if is_directory and not allow_pickle:
-                checkpoint.check_format(label, place)
-            model, info = AutoModelForMaskedLM.from_pretrained(
-                place, config=config, dtype=getattr(torch, "float32" if dtype == "auto" else dtype),
-                output_loading_info=True, ignore_mismatched_sizes=True,  # check_weights refuses them in one line
-                use_safetensors=None if allow_pickle else True, **where)
-        except MlmError:
-            raise
-        except Exception as error:  # a checkpoint is somebody's files: the library fails on them in any way
-            if is_directory:
-                reason = str(error).strip().split("\n")[0][:200]
-                raise ModelError(f"{label}: cannot be opened ({reason}); restore its files") from error
-            raise checkpoint.not_available(label, error) from error
-        checkpoint.check_weights(label, model, info)
-        identity: dict[str, Any] = {"model": label}
-        if is_directory:
-            identity["hash"] = checkpoint.weight_hash(place)
-        else:
-            identity["revision"] = getattr(config, "_commit_hash", None) or revision
-        return cls(model.eval().to(device), tokenizer, name=label, identity=identity, rows=rows, device=device,
+        model, tokenizer, identity = checkpoint.load(
+            name, label, masked=True, revision=revision, dtype=dtype, trust_remote_code=trust_remote_code,
+            allow_pickle=allow_pickle)
+        return cls(model.to(device), tokenizer, name=label, identity=identity, rows=rows, device=device,
                    exact_width=exact_width)
 
     def encode(self, text: str) -> list[int]:
@@ -145,12 +106,24 @@ class MaskedLM:
                 piece = self.tokenizer.convert_ids_to_tokens(token)
                 raise RecordError(f"token id {token} ({piece}) is a special token, which no state holds; leave it out")
 
-    def log_probs(self, ids: Ids, sites: Ids) -> NDArray[np.float32]:
-        """See Conditional. float32; on CPU a row's bits do not depend on the other rows (see ROWS_TOGETHER)."""
+    def log_probs_again(self, ids: Ids, sites: Ids) -> NDArray[np.float32]:
+        """The same conditionals by another way through the hardware: in reverse order, one block of padding wider.
+
+        What differs from log_probs is rounding.
+        """
+        return self.log_probs(ids[::-1], sites[::-1], 0 if self.model.config.model_type in LEAKY else WIDTHS)[::-1]
+
+    def log_probs(self, ids: Ids, sites: Ids, wider: int = 0) -> NDArray[np.float32]:
+        """See Conditional. float32; on CPU a row's bits do not depend on the other rows (see ROWS_TOGETHER).
+
+        wider: so many tokens of padding more, as far as there are positions for them.
+        """
         lengths = (ids != FILL).sum(axis=1)
         widths = lengths + len(self.prefix) + len(self.suffix)
         if not self.exact_width:
             widths = np.maximum(widths, np.minimum(-(-widths // WIDTHS) * WIDTHS, self._limit))
+        if wider:
+            widths = np.maximum(widths, np.minimum(widths + wider, self._limit))
         if 0 < len(ids) <= self.rows and (widths == widths[0]).all():  # as nearly always: no copy of the result
             return self._forward(ids, sites, lengths, int(widths[0]))
         result = np.empty((len(ids), self.vocab_size), dtype=np.float32)
@@ -226,18 +199,22 @@ class MaskedLM:
         return output
 
     def describe(self) -> dict[str, Any]:
-        import tokenizers
-        import transformers
-
         return {
             **self._identity, "class": type(self.model).__name__, "tokenizer": type(self.tokenizer).__name__,
             "vocab": self.vocab_size, "banned": int((~self.allowed).sum()),
             "dtype": str(self.model.dtype).removeprefix("torch."), "device": self.device,
-            "threads": self._torch.get_num_threads(),
-            "versions": {"mlmglauber": __version__, "torch": self._torch.__version__,
-                         "transformers": transformers.__version__, "tokenizers": tokenizers.__version__,
-                         "numpy": np.__version__},
+            "threads": self._torch.get_num_threads(), "versions": library_versions(),
         }
+
+
+def library_versions() -> dict[str, str]:
+    """The versions of what a model's numbers are computed with."""
+    import tokenizers
+    import torch
+    import transformers
+
+    return {"mlmglauber": __version__, "torch": torch.__version__, "transformers": transformers.__version__,
+            "tokenizers": tokenizers.__version__, "numpy": np.__version__}
 
 
 def _contiguous(module: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

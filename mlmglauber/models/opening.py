@@ -23,3 +23,15 @@ def open_model(name: str, **options: Any) -> TextModel:
             raise ModelError("the bundled model tiny-en is not in this installation; reinstall, or give --model")
         return MaskedLM.open(str(folder), label=BUNDLED, **options)
     return MaskedLM.open(name, **options)
+
+
+def open_scorer(name: str, **options: Any) -> TextModel:
+    """As open_model, and a causal language model beside: it has no conditionals, but a joint law (CausalLM.joint)."""
+    if not name.endswith(".json") and name != BUNDLED:
+        from mlmglauber.models.checkpoint import is_causal
+
+        if is_causal(name, options.get("revision")):
+            from mlmglauber.models.causal_lm import CausalLM
+
+            return CausalLM.open(name, **options)
+    return open_model(name, **options)

@@ -1,0 +1,55 @@
+"""Rectangles drawn at random: which sites, and which tokens in the place of those that stand there."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlmglauber.models.conditionals import Floats, Ids
+
+DRAWS = ("conditional", "uniform", "top")
+
+
+def draw_sites(uniforms: NDArray[np.float64], sites: Ids, gap: int | None = None) -> Ids:
+    """(R, 2) pairs i < j among the given sites; uniform over pairs, or over pairs with j = i + gap.
+
+    uniforms: (R, 2) on [0, 1). ValueError where there is no such pair.
+    """
+    if gap is not None:
+        starts = np.intersect1d(sites, sites - gap)
+        if not len(starts):
+            raise ValueError(f"no two sites stand {gap} apart")
+        first = starts[(uniforms[:, 0] * len(starts)).astype(np.int64)]
+        return np.stack([first, first + gap], axis=1)
+    if len(sites) < 2:
+        raise ValueError("a rectangle needs two sites")
+    first_place = (uniforms[:, 0] * len(sites)).astype(np.int64)
+    second_place = (first_place + 1 + (uniforms[:, 1] * (len(sites) - 1)).astype(np.int64)) % len(sites)
+    return np.sort(sites[np.stack([first_place, second_place], axis=1)], axis=1)
+
+
+def draw_tokens(how: str, present: int, uniforms: Sequence[float], allowed: NDArray[np.bool_],
+                row: Floats | None) -> list[int]:
+    """Alternatives to the present token, one for each uniform.
+
+    conditional: from the conditional `row` (V,) at tau = 1, without the present token. uniform: any allowed token.
+    top: the likeliest. ValueError where no other token can be drawn.
+    """
+    if how == "uniform":
+        others = np.flatnonzero(allowed)
+        others = others[others != present]
+        if not len(others):
+            raise ValueError("there is no other token to draw")
+        return [int(others[int(u * len(others))]) for u in uniforms]
+    assert row is not None
+    chances = np.exp(row.astype(np.float64))
+    chances[present] = 0.0
+    if not chances.sum() > 0:
+        raise ValueError("no other token has a probability above 0")
+    if how == "top":
+        return [int(chances.argmax())] * len(uniforms)
+    cumulative = np.cumsum(chances)
+    # side="right" never lands on a token of probability 0, and the last sum is the total itself
+    places = np.searchsorted(cumulative, np.asarray(uniforms) * cumulative[-1], side="right")
+    last = int(np.flatnonzero(chances)[-1])
+    return [min(int(place), last) for place in places]

@@ -1,0 +1,59 @@
+"""What many rectangles say together: the law of |delta|, its interval over texts, and its share above rounding."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+QUANTILES = (0.05, 0.25, 0.75, 0.95)
+RESAMPLES = 2000
+
+
+class Deltas(NamedTuple):
+    """R rectangles: |delta| and noise in nats (not-a-number where noise was not measured), distances |i - j|, texts."""
+
+    sizes: NDArray[np.float64]
+    noise: NDArray[np.float64]
+    distances: NDArray[np.int64]
+    texts: Sequence[Hashable]
+
+    def at(self, chosen: NDArray[np.bool_]) -> "Deltas":
+        """Some of the rectangles."""
+        return Deltas(self.sizes[chosen], self.noise[chosen], self.distances[chosen],
+                      [text for text, kept in zip(self.texts, chosen, strict=True) if kept])
+
+
+def summarise(deltas: Deltas) -> dict[str, Any]:
+    """Mean, median, root mean square and quantiles of |delta|, and what stands above the noise floor.
+
+    mean_low, mean_high: 95 % percentile bootstrap over texts, whose rectangles depend on each other; None with a reason
+    for one text. noise_floor: the largest noise of these rectangles; above_noise: the share of |delta| above it.
+    """
+    sizes = deltas.sizes
+    low, high, reason = _interval(deltas)
+    measured = ~np.isnan(deltas.noise)
+    floor = float(deltas.noise[measured].max()) if measured.any() else None
+    return {
+        "count": len(sizes), "texts": len(set(deltas.texts)), "mean": float(sizes.mean()), "mean_low": low,
+        "mean_high": high, **({"mean_reason": reason} if reason else {}), "median": float(np.median(sizes)),
+        "rms": float(np.sqrt((sizes**2).mean())), "max": float(sizes.max()),
+        "quantiles": {f"{q:g}": float(np.quantile(sizes, q)) for q in QUANTILES},
+        "noise_floor": floor, "above_noise": float((sizes > floor).mean()) if floor is not None else None,
+        **({} if floor is not None else {"noise_reason": "not measured"}),
+    }
+
+
+def _interval(deltas: Deltas) -> tuple[float | None, float | None, str | None]:
+    """A bootstrap interval of mean |delta| over texts; a text brings all its rectangles."""
+    from scipy.stats import bootstrap
+
+    names = {text: k for k, text in enumerate(dict.fromkeys(deltas.texts))}
+    if len(names) < 2:
+        return None, None, "one text tells nothing about others"
+    places = np.array([names[text] for text in deltas.texts])
+    sums, counts = np.bincount(places, weights=deltas.sizes), np.bincount(places).astype(np.float64)
+    found = bootstrap((sums, counts), lambda s, c, axis: s.sum(axis=axis) / c.sum(axis=axis), paired=True,
+                      vectorized=True, n_resamples=RESAMPLES, method="percentile", batch=100,
+                      random_state=np.random.default_rng(0))
+    return float(found.confidence_interval.low), float(found.confidence_interval.high), None
