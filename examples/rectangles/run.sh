@@ -1,7 +1,7 @@
 #!/bin/sh
 # The rectangle test on three models side by side: sh run.sh [FOLDER]
 # tiny-en on the first 24 tokens of 24 passages, the antibody model AntiBERTy on five heavy chains of human germline
-# genes, and a causal model as the control. Needs the commands on the PATH and, for AntiBERTy, pip; about ten minutes.
+# genes, and a causal model as the control. Needs the commands on the PATH and, for AntiBERTy, pip; some minutes.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 work=${1:-$(mktemp -d)}

@@ -16,10 +16,11 @@ def rectangle_table(groups: Sequence[Record], color: bool) -> bytes:
         table.add_column(column, justify="right")
     for group in groups:
         floor, share = group["noise_floor"], group["above_noise"]
+        digits = 3 if group["mean"] >= 0.01 else 7
         table.add_row(
             shown(group["model"]), number(group["tau"]), str(group["texts"]), str(group["count"]),
-            interval(group["mean"], group["mean_low"], group["mean_high"], 3), number(group["median"], 3),
-            number(group["rms"], 3), number(group["quantiles"]["0.95"], 3),
+            interval(group["mean"], group["mean_low"], group["mean_high"], digits), number(group["median"], digits),
+            number(group["rms"], digits), number(group["quantiles"]["0.95"], digits),
             number(None) if floor is None else f"{floor:.1e}", number(None) if share is None else f"{share:.0%}",
         )
     return rendered(table, color)

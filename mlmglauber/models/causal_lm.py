@@ -5,6 +5,7 @@ compatible by construction, so what a test finds on them is what rounding alone 
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,14 @@ from numpy.typing import NDArray
 
 from mlmglauber.models import checkpoint
 from mlmglauber.models.conditionals import FILL, Floats, Ids
-from mlmglauber.models.masked_lm import allowed_tokens, library_versions, pick_device, position_limit, template
+from mlmglauber.models.masked_lm import (
+    allowed_tokens,
+    library_versions,
+    pick_device,
+    plain_attention,
+    position_limit,
+    template,
+)
 from mlmglauber.models.plain_text import plain_encoder
 from mlmglauber.stream.errors import ModelError, RecordError
 
@@ -85,8 +93,9 @@ class CausalLM:
     def joint(self, ids: Ids, again: bool = False) -> NDArray[np.float64]:
         """(B,) log P(x) in nats, over the model's whole vocabulary; without a beginning token, of all but the first.
 
-        ids: (B, n), shorter states filled up with FILL on the right. again: in reverse order with more padding and
-        other batches, so that what differs is rounding. Each term is a float32 log-softmax, their sum float64.
+        ids: (B, n), shorter states filled up with FILL on the right. again: in reverse order with more padding, in
+        other batches and by the plain attention kernel, so that what differs is rounding. Each term is a float32
+        log-softmax, their sum float64.
         """
         torch = self._torch
         order = np.arange(len(ids))[::-1] if again else np.arange(len(ids))
@@ -96,7 +105,8 @@ class CausalLM:
         result = np.empty(len(ids))
         for start in range(0, len(ids), rows):
             batch = ids[order[start : start + rows]]
-            logits = self._logits(batch, PADDING if again else 0).float()
+            with plain_attention() if again else nullcontext():
+                logits = self._logits(batch, PADDING if again else 0).float()
             tokens = torch.from_numpy(np.maximum(batch, 0)).to(logits.device)
             first = len(self.prefix) - 1  # the place whose logits are of the first content token
             if first < 0:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mlmglauber import __version__
 from mlmglauber.models import checkpoint
 from mlmglauber.models.conditionals import FILL, Ids
+from mlmglauber.models.importing import uncollected
 from mlmglauber.models.plain_text import plain_encoder
 from mlmglauber.stream.errors import ModelError, RecordError, UsageError
 
@@ -83,10 +84,11 @@ class MaskedLM:
         reason, before a number is computed.
         """
         label = label or name
-        device = pick_device(device)
-        model, tokenizer, identity = checkpoint.load(
-            name, label, masked=True, revision=revision, dtype=dtype, trust_remote_code=trust_remote_code,
-            allow_pickle=allow_pickle)
+        with uncollected():
+            device = pick_device(device)
+            model, tokenizer, identity = checkpoint.load(
+                name, label, masked=True, revision=revision, dtype=dtype, trust_remote_code=trust_remote_code,
+                allow_pickle=allow_pickle)
         return cls(model.to(device), tokenizer, name=label, identity=identity, rows=rows, device=device,
                    exact_width=exact_width)
 
@@ -107,11 +109,13 @@ class MaskedLM:
                 raise RecordError(f"token id {token} ({piece}) is a special token, which no state holds; leave it out")
 
     def log_probs_again(self, ids: Ids, sites: Ids) -> NDArray[np.float32]:
-        """The same conditionals by another way through the hardware: in reverse order, one block of padding wider.
+        """The same conditionals by another way through the hardware; what differs from log_probs is rounding.
 
-        What differs from log_probs is rounding.
+        In reverse order, one block of padding wider, and by the plain attention kernel where the model uses a fused
+        one: on CPU order and padding alone often change no bit.
         """
-        return self.log_probs(ids[::-1], sites[::-1], 0 if self.model.config.model_type in LEAKY else WIDTHS)[::-1]
+        with plain_attention():
+            return self.log_probs(ids[::-1], sites[::-1], 0 if self.model.config.model_type in LEAKY else WIDTHS)[::-1]
 
     def log_probs(self, ids: Ids, sites: Ids, wider: int = 0) -> NDArray[np.float32]:
         """See Conditional. float32; on CPU a row's bits do not depend on the other rows (see ROWS_TOGETHER).
@@ -205,6 +209,13 @@ class MaskedLM:
             "dtype": str(self.model.dtype).removeprefix("torch."), "device": self.device,
             "threads": self._torch.get_num_threads(), "versions": library_versions(),
         }
+
+
+def plain_attention() -> Any:
+    """A context in which scaled dot products are computed step by step: the reference kernel of the library."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    return sdpa_kernel([SDPBackend.MATH])
 
 
 def library_versions() -> dict[str, str]:
