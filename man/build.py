@@ -17,6 +17,7 @@ DATE = "December 1, 2026"
 COMMANDS = {
     "mlm-drift": "how far chains have gone from where they started",
     "mlm-embed": "add sentence embeddings to records",
+    "mlm-influence": "how far one token moves the conditional at another site",
     "mlm-rect": "whether a model's conditionals fit a joint law",
     "mlm-sample": "run Glauber chains from texts",
 }

@@ -51,7 +51,7 @@ class MaskedLM:
         self.name, self.rows, self.device = name, rows, device
         self.exact_width = exact_width or model.config.model_type in LEAKY
         self.model, self.tokenizer, self._identity = model, tokenizer, identity
-        self.vocab_size = int(model.get_output_embeddings().weight.shape[0])
+        self.vocab_size = output_size(name, model, tokenizer)
         self.mask_id: int | None = tokenizer.mask_token_id
         self.allowed = allowed_tokens(tokenizer, self.vocab_size)
         self.prefix, self.suffix = template(tokenizer)
@@ -234,6 +234,16 @@ def _contiguous(module: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     Then a row's bits depend on its place in the batch; seen with 3, 5, 6 and 7 threads.
     """
     return arguments[0].contiguous(), *arguments[1:]
+
+
+def output_size(name: str, model: Any, tokenizer: Any) -> int:
+    """The rows of the output layer, one for each token; ModelError for a model without such a layer."""
+    layer = model.get_output_embeddings()
+    rows = int(layer.weight.shape[0]) if layer is not None else 0
+    if rows <= max(tokenizer.get_vocab().values()):
+        raise ModelError(f"{name}: the model's last layer has {rows} rows, fewer than the tokenizer has tokens; give "
+                         "another model of this family")
+    return rows
 
 
 def allowed_tokens(tokenizer: Any, vocab_size: int) -> NDArray[np.bool_]:

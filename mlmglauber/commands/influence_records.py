@@ -1,0 +1,170 @@
+"""Influence records and their summaries: the numbers of one context, and what contexts say together."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from mlmglauber.commands.inputs import Input
+from mlmglauber.measures.influence import (
+    Matrix,
+    alphas,
+    certified_alpha,
+    certified_tau,
+    mean_over,
+    mixing_bound,
+    oscillation_bound,
+)
+from mlmglauber.measures.influence_context import Compared
+from mlmglauber.measures.influence_crossing import Crossing, Room
+from mlmglauber.measures.influence_draw import TYPICAL
+from mlmglauber.measures.margins import Margins
+from mlmglauber.models.conditionals import Ids
+from mlmglauber.models.head_bound import HeadBound
+from mlmglauber.stream.records import Record
+
+ABOVE = "alpha is 1 or above"
+
+
+def context_fields(options: dict[str, Any], taus: list[float], sites: Ids, found: Compared, k: int, head: HeadBound,
+                   told: Margins) -> Record:
+    """The fields of one context at its k-th temperature."""
+    tau, n, draw = taus[k], len(sites), options["draw"]
+    matrix, moved = found.matrix(k), found.oscillation_matrix()
+    drawn: Record = {"sites": sites.tolist(), "estimate": "lower", "draw": draw,
+                     **({"draw_tau": taus[0]} if draw == "conditional" else {}), "changes": len(found.changes.places)}
+    return {**drawn, **sizes(matrix, moved, tau, options["eps"]), "row_sums": matrix.sum(axis=1).tolist(),
+            "column_sums": matrix.sum(axis=0).tolist(), **typical(draw, found.mean_contraction(k)),
+            **certified(head, n, tau, options["eps"]), **margin_fields(told),
+            **(matrices(matrix, moved) if options["matrix"] else {})}
+
+
+def sizes(matrix: Matrix, moved: Matrix, tau: float, eps: float) -> Record:
+    """The alphas of a matrix of sampled influences, the bounds if they were alpha, and what sampled D_ij say."""
+    n, size = len(matrix), alphas(matrix)
+    above = oscillation_bound(moved, tau)
+    record: Record = {
+        "alpha_row": size.row, "alpha_column": size.column, "alpha_spectral": size.spectral, "eps": eps,
+        "tmix_if_alpha": mixing_bound(size.row, n, eps), "tmix_if_alpha_column": mixing_bound(size.column, n, eps),
+    }
+    if min(record["tmix_if_alpha"] or 0, record["tmix_if_alpha_column"] or 0) == 0:
+        record["tmix_reason"] = ABOVE
+    return record | _told(float(moved.max()), "oscillation", "a token has probability 0 in one of two contexts") | {
+        "alpha_oscillation": alphas(above).row}
+
+
+def typical(draw: str, value: float | None) -> Record:
+    """The contraction of one context's pairs, None where they are not typical."""
+    if draw not in TYPICAL:
+        return {"contraction": None, "contraction_reason": f"the replacements of --draw {draw} are chosen, not typical"}
+    reason = {} if value is not None else {"contraction_reason": "there is no other token to draw"}
+    return {"contraction": value, **reason}
+
+
+def certified(head: HeadBound, n: int, tau: float | None, eps: float) -> Record:
+    """What the model's head proves of every text of n free sites."""
+    if head.oscillation is None:
+        record: Record = {"head_oscillation": None, "certified_tau": None, "certified_reason": head.reason}
+        return record if tau is None else record | {"certified_alpha": None, "certified_tmix": None}
+    record = {"head_oscillation": head.oscillation, "certified_tau": certified_tau(head.oscillation, n)}
+    if tau is None:
+        return record
+    alpha = certified_alpha(head.oscillation, n, tau)
+    record |= {"certified_alpha": alpha, "certified_tmix": mixing_bound(alpha, n, eps)}
+    return record if alpha < 1 else record | {"certified_reason": "certified_tmix: certified_alpha is 1 or above"}
+
+
+def margin_fields(told: Margins) -> Record:
+    """Margins, escape and residence of a state at a temperature."""
+    never = "the token of a site is never drawn, or none but it"
+    gamma = [value if np.isfinite(value) else None for value in told.gamma.tolist()]
+    return {"gamma": gamma, **_told(told.margin, "margin", never), "escape": told.escape,
+            **_told(told.bound, "escape_bound", "the margin is too far below 0"),
+            **_told(told.residence, "residence", "the state is never left at this tau")}
+
+
+def matrices(matrix: Matrix, moved: Matrix) -> Record:
+    """c_ij and D_ij, row i the site whose conditional moves, column j the site that is changed."""
+    whole = [[value if np.isfinite(value) else None for value in row] for row in moved.tolist()]
+    return {"matrix": matrix.tolist(), "oscillations": whole}
+
+
+def _told(value: float, name: str, reason: str) -> Record:
+    """A number, or null with its reason where it is infinite."""
+    return {name: value} if np.isfinite(value) else {name: None, f"{name}_reason": reason}
+
+
+class _Group:
+    """The contexts of one temperature and length."""
+
+    def __init__(self, sites: Ids) -> None:
+        self.sites, self.count = sites, 0
+        self.matrix, self.moved = np.zeros((len(sites), len(sites))), np.zeros((len(sites), len(sites)))
+        self.contractions: list[float] = []
+        self.texts: list[Any] = []
+        self.chains: list[Any] = []
+
+
+class Tally:
+    """What --summary holds: entrywise largest matrices, contractions, and rows that crossings are looked for in."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        self.room = Room(options["keep_mb"] << 20)
+        self.groups: dict[tuple[float, int], _Group] = {}
+        self.crossings: dict[int, Crossing] = {}
+
+    def crossing(self, n: int, free: int) -> Crossing:
+        """The crossing of texts of n tokens, of which so many are free."""
+        if n not in self.crossings:
+            self.crossings[n] = Crossing(free, self.room)
+        return self.crossings[n]
+
+    def take(self, tau: float, n: int, sites: Ids, found: Compared, k: int, text: Input) -> None:
+        """One context at its k-th temperature."""
+        group = self.groups.setdefault((tau, n), _Group(sites))
+        group.count += 1
+        group.matrix = np.maximum(group.matrix, found.matrix(k))
+        group.moved = np.maximum(group.moved, found.oscillation_matrix())
+        contraction, record = found.mean_contraction(k), text.record
+        if contraction is not None:
+            state = record.get("type") == "state"
+            chain = (record.get("run"), record.get("id"), record.get("chain")) if state else text.name
+            group.contractions.append(contraction)
+            group.chains.append(chain)
+            group.texts.append(chain[:2] if state else text.name)
+
+    def summaries(self, run: str, head: HeadBound | None, advance: Callable[[float], None]) -> Iterator[Record]:
+        """A summary for each temperature and length, then one for each length."""
+        if head is None:
+            return
+        eps = self.options["eps"]
+        for (tau, n), group in sorted(self.groups.items()):
+            yield {"type": "summary", "of": "influence", "over": "group", "run": run, "tau": tau, "n": n,
+                   "sites": group.sites.tolist(), "count": group.count, "estimate": "lower",
+                   "draw": self.options["draw"], **sizes(group.matrix, group.moved, tau, eps),
+                   "row_sums": group.matrix.sum(axis=1).tolist(), "column_sums": group.matrix.sum(axis=0).tolist(),
+                   **self._typical(group), **certified(head, len(group.sites), tau, eps),
+                   **(matrices(group.matrix, group.moved) if self.options["matrix"] else {})}
+        for n, crossing in sorted(self.crossings.items()):
+            crossing.advance = advance
+            brackets: Record | None = None
+            if self.options["keep_mb"]:
+                brackets = {name: crossing.bracket(k)._asdict() for k, name in enumerate(("row", "column", "spectral"))}
+            reason = {} if brackets else {"crossing_reason": "not looked for with --keep-mb 0"}
+            yield {"type": "summary", "of": "influence", "over": "length", "run": run, "n": n, "estimate": "lower",
+                   "draw": self.options["draw"], "crossing": brackets, **reason,
+                   **certified(head, crossing.n, None, eps)}
+
+    def _typical(self, group: _Group) -> Record:
+        """The mean contraction and its interval, over texts or, for one text, over its chains."""
+        draw = self.options["draw"]
+        if draw not in TYPICAL or not group.contractions:
+            return typical(draw, None)
+        over, names = "texts", group.texts
+        if len(set(names)) < 2 and len(set(group.chains)) > 1:
+            over, names = "chains", group.chains
+        found = mean_over(names, group.contractions)
+        reason = {} if found.groups > 1 else {"contraction_reason": "one text tells nothing about others"}
+        return {"contraction": found.mean, "contraction_low": found.low, "contraction_high": found.high,
+                "contraction_over": over, "contraction_count": found.groups, **reason}
