@@ -17,6 +17,7 @@ DATE = "December 1, 2026"
 COMMANDS = {
     "mlm-drift": "how far chains have gone from where they started",
     "mlm-embed": "add sentence embeddings to records",
+    "mlm-exact": "everything about a small chain, exactly",
     "mlm-influence": "how far one token moves the conditional at another site",
     "mlm-rect": "whether a model's conditionals fit a joint law",
     "mlm-sample": "run Glauber chains from texts",
@@ -34,12 +35,13 @@ STATUSES = {
     ExitStatus.LOCKED: "Another run is writing the same file.",
     ExitStatus.INTERRUPTED: "Interrupted from the keyboard; the lines written before are whole.",
 }
-CLOSED_PIPE = "The reader of standard output has gone; nothing is said."
+DEATHS = [(141, "The reader of standard output has gone; nothing is said."),
+          (143, "Ended by SIGTERM; the lines written before are whole.")]
 ENVIRONMENT = {
     "HF_HOME": "Where models fetched from the hub are kept.",
     "HF_HUB_OFFLINE": "When 1, nothing is fetched.",
     "NO_COLOR": "When not empty, no colour.",
-    "OMP_NUM_THREADS": "Threads of the model.",
+    "OMP_NUM_THREADS": "Threads of the model; by default as many as the processors that the process may use.",
 }
 
 
@@ -81,7 +83,7 @@ def page(name: str, purpose: str) -> str:
     body = {
         "OPTIONS": ".Bl -tag -width Ds\n" + "".join(option_entry(option, context) for option in options) + ".El\n",
         "EXIT STATUS": ".Bl -tag -width Ds\n" + "".join(
-            f".It {int(status)}\n{text}\n" for status, text in [*STATUSES.items(), (141, CLOSED_PIPE)]) + ".El\n",
+            f".It {int(status)}\n{text}\n" for status, text in [*STATUSES.items(), *DEATHS]) + ".El\n",
         "ENVIRONMENT": ".Bl -tag -width Ds\n" + "".join(
             f".It Ev {variable}\n{text}\n" for variable, text in sorted(environment.items())) + ".El\n",
     }

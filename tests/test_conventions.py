@@ -21,17 +21,32 @@ COMMANDS = {
     "mlm-drift": "mlm-drift",
     "mlm-influence": "mlm-influence -m a.json --seed 1",
     "mlm-rect": "mlm-rect -m a.json --seed 1 --rectangles 2",
+    "mlm-exact": "mlm-exact -m a.json --top 3",
 }
 every_command = pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
 every_name = pytest.mark.parametrize("name", COMMANDS)
 
+SUMMARY = b'{"type":"summary","of":"pair","x":1.5}\n'
+ODD = "x\u2028y\u0085z \U0001f600 \u200f"
+REFERENCES = {}
+
 
 @pytest.fixture
 def inputs(sh, tables):
-    """f and g: three and two records that every command takes."""
+    """f and g: three and two records that every command takes, the last with odd characters; s: one that all pass."""
     (sh.folder / "f").write_bytes(b"".join(EMBEDDED % (k, k) for k in range(3)))
-    (sh.folder / "g").write_bytes(b"".join(EMBEDDED % (k, k) for k in range(3, 5)))
+    odd = orjson.dumps(orjson.loads(EMBEDDED % (4, 4)) | {"odd": ODD}) + b"\n"
+    (sh.folder / "g").write_bytes(EMBEDDED % (3, 3) + odd)
+    (sh.folder / "s").write_bytes(SUMMARY)
     return sh.folder
+
+
+@pytest.fixture
+def reference(sh, inputs, command):
+    """What a command makes of s, f, g and s again: run once for all tests that look at it or compare with it."""
+    if command not in REFERENCES:
+        REFERENCES[command] = sh(f"cat s f g s | {command}", LC_ALL="C.UTF-8")
+    return REFERENCES[command]
 
 
 @every_name
@@ -55,59 +70,39 @@ def test_wrong_options_are_two_lines_and_status_2(sh, name):
 
 
 @every_command
-def test_standard_input_files_and_both(sh, inputs, command):
-    reference = sh(f"{command} < f")
+def test_standard_input_files_and_both(sh, inputs, command, reference):
     assert reference.status == 0
-    (sh.folder / "-x").write_bytes((sh.folder / "f").read_bytes())
-    for line in (f"{command} f", f"cat f | {command} -", f"{command} -- -x"):
+    (sh.folder / "-x").write_bytes(SUMMARY)
+    for line in (f"{command} s f g s", f"cat f g | {command} s - -- -x"):
         assert sh(line) == reference
-    assert sh(f"{command} f g") == sh(f"cat f g | {command}")
     gone = sh(f"{command} f gone")
     assert (gone.status, gone.out) == (66, b"")
     assert "gone" in gone.err
 
 
 @every_command
-def test_every_line_is_strict_json_in_any_locale(sh, inputs, command, jq):
-    reference = sh(f"{command} f 2>/dev/null", LC_ALL="C.UTF-8")
+def test_every_line_is_strict_json_in_any_locale(sh, inputs, command, reference, jq):
     assert jq("-e -c .", reference.out) is not None
     assert reference.out.endswith(b"\n")
     assert b"\x1b" not in reference.out
-    assert sh(f"{command} f 2>/dev/null", LC_ALL="C", FORCE_COLOR="1").out == reference.out
-    assert sh(f"{command} f 2>/dev/null", LC_ALL="de_DE.UTF-8", LC_NUMERIC="de_DE.UTF-8").out == reference.out
+    assert sh(f"{command} -o - s f g s", LC_ALL="C", FORCE_COLOR="1").out == reference.out
+    assert sh(f"{command} s f g s", LC_ALL="de_DE.UTF-8", LC_NUMERIC="de_DE.UTF-8").out == reference.out
 
 
 @every_command
-def test_odd_characters_round_trip(sh, inputs, command):
-    odd = "x\u2028y\u0085z \U0001f600 \u200f"
-    line = orjson.dumps({"text": "a b", "embedding": [1, 2], "odd": odd}) + b"\n"
-    records = sh(command, stdin=line).records
-    assert records[-1]["odd"] == odd
+def test_odd_characters_and_unknown_fields_pass_through(command, reference):
+    own = [record for record in reference.records if record.get("type") != "run" and record.get("of") != "pair"]
+    assert own[-1]["odd"] == ODD
+    assert all(record["foo"] == [1, {"bar": None}] for record in own)
 
 
 @every_command
-def test_unknown_fields_pass_through(sh, inputs, command):
-    for record in sh(f"{command} f").records:
-        if record.get("type") != "run":
-            assert record["foo"] == [1, {"bar": None}]
-
-
-@every_command
-def test_other_records_pass_through_in_their_place(sh, inputs, command):
-    summary = b'{"type":"summary","of":"pair","x":1.5}\n'
-    content = (sh.folder / "f").read_bytes()
-    records = sh(command, stdin=summary + content + summary).records
+def test_other_records_pass_through_in_their_place(command, reference):
+    records = reference.records
     others = [k for k, record in enumerate(records) if record.get("of") == "pair"]
     assert len(others) == 2
     assert others[1] == len(records) - 1
-    assert records[others[0]] == orjson.loads(summary)
-
-
-@every_command
-def test_a_newer_schema_is_refused(sh, inputs, command):
-    done = sh(command, stdin=b'{"type":"run","schema":"mlm/2"}\n' + EMBEDDED % (0, 0))
-    assert done.status == 65
-    assert "stdin:1: records of schema 'mlm/2'" in done.err
+    assert records[others[0]] == orjson.loads(SUMMARY)
 
 
 @every_command
@@ -117,32 +112,27 @@ def test_empty_input_gives_empty_output(sh, inputs, command):
 
 
 @every_command
-def test_a_bad_line_is_told_and_the_good_ones_are_answered(sh, inputs, command):
-    content = (sh.folder / "f").read_bytes()
-    text = content + b'{bad\n"x"\n' + b'{"text":"caf\xe9"}\n{"text":"\\ud800"}\n' + (sh.folder / "g").read_bytes()
-    whole = sh(f"{command} f g")
-    done = sh(f"{command} -q", stdin=text)
+def test_a_bad_line_is_told_and_the_good_ones_are_answered(sh, inputs, command, reference):
+    bad = b'{bad\n"x"\n{"text":"caf\xe9"}\n{"text":"\\ud800"}\n{"type":"run","schema":"mlm/2"}\n'
+    s, f, g = ((sh.folder / name).read_bytes() for name in "sfg")
+    done = sh(f"{command} -q", stdin=s + f + bad + g + s)
     assert done.status == 65
-    assert [line.split(": ")[1] for line in done.err.splitlines()] == [f"stdin:{k}" for k in (4, 5, 6, 7)]
+    assert [line.split(": ")[1] for line in done.err.splitlines()] == [f"stdin:{k}" for k in (5, 6, 7, 8, 9)]
     assert all(";" in line for line in done.err.splitlines())
-    assert len(done.records) == len(whole.records)
-    strict = sh(f"{command} --strict", stdin=text)
+    assert "stdin:9: records of schema 'mlm/2'" in done.err
+    assert len(done.records) == len(reference.records)
+    strict = sh(f"{command} --strict", stdin=bad + f)
     assert strict.status == 65
     assert strict.err.count("\n") == 1
-    assert "Traceback" in sh(f"{command} --strict -v", stdin=text).err
+    assert "Traceback" in sh(f"{command} --strict -v", stdin=bad + f).err
 
 
 @every_command
-def test_quiet_says_nothing(sh, inputs, command):
-    assert sh(f"{command} -q f > /dev/null").err == ""
-
-
-@every_command
-def test_an_output_file_appears_whole_or_not_at_all(sh, inputs, command):
-    done = sh(f"{command} -o out f")
-    assert (done.status, done.out) == (0, b"")
-    assert (sh.folder / "out").read_bytes() == sh(f"{command} -o - f").out
-    sh(f"(cat f; sleep 9) | {command} -o late & victim=$!; "
+def test_an_output_file_appears_whole_or_not_at_all(sh, inputs, command, reference):
+    """And with -q nothing is said."""
+    assert sh(f"{command} -q -o out s f g s") == (0, b"", "")
+    assert (sh.folder / "out").read_bytes() == reference.out
+    sh(f"(cat f; while sleep 0.1; do echo; done) | {command} -o late & victim=$!; "
        "until ls .late.* 2> /dev/null; do sleep 0.1; done; kill -9 $victim; wait", timeout=60)
     assert not (sh.folder / "late").exists()
     for before in list(sh.folder.glob(".late.*")):
@@ -189,7 +179,8 @@ def test_a_slow_producer_is_answered_at_once(inputs, command):
 
 
 @every_command
-def test_ctrl_c_leaves_whole_lines_and_status_130(inputs, command):
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, ExitStatus.INTERRUPTED), (signal.SIGTERM, 143)])
+def test_signals_leave_whole_lines_and_a_status(inputs, command, number, status):
     line = f"yes '{(EMBEDDED % (0, 0)).decode().strip()}' | sed 's/\"id\":\"0\",//' | exec {command} > out"
     process = subprocess.Popen(["bash", "-c", f"{line}; exit ${{PIPESTATUS[2]}}"], cwd=inputs, stderr=subprocess.PIPE,
                                env={**os.environ, "PATH": PATH}, start_new_session=True)
@@ -198,9 +189,9 @@ def test_ctrl_c_leaves_whole_lines_and_status_130(inputs, command):
         time.sleep(0.05)
     victim = subprocess.run(["pgrep", "-s", str(process.pid), "-f", f"bin/{command.split()[0]}"], capture_output=True,
                             text=True, check=True).stdout.split()[0]
-    os.kill(int(victim), signal.SIGINT)
+    os.kill(int(victim), number)
     _, err = process.communicate(timeout=30)
-    assert process.returncode == ExitStatus.INTERRUPTED
+    assert process.returncode == status
     assert err.decode().count("\n") == 1
     content = (inputs / "out").read_bytes()
     assert content.endswith(b"\n")

@@ -17,7 +17,7 @@ from transformers import AutoModelForMaskedLM
 from mlmglauber.models import checkpoint
 from mlmglauber.models.conditionals import FILL
 from mlmglauber.models.masked_lm import MaskedLM
-from mlmglauber.stream.errors import ModelError, RecordError, UsageError
+from mlmglauber.stream.errors import MlmWarning, ModelError, RecordError, UsageError
 
 TEXT = "the cat sat on the mat and the dog sat"
 
@@ -355,3 +355,33 @@ def test_what_the_run_record_says(checkpoints):
     assert (told["class"], told["banned"], told["device"]) == ("BertForMaskedLM", 7, "cpu")
     assert told["versions"]["torch"] == torch.__version__
     assert json.dumps(told)
+
+
+def test_out_of_memory_halves_the_batch_and_goes_on(checkpoints, monkeypatch):
+    lm = MaskedLM.open(str(checkpoints("bert")[0]))
+    generator = np.random.default_rng(0)
+    ids, sites = generator.choice(np.flatnonzero(lm.allowed), (40, 9)), generator.integers(0, 9, 40)
+    whole = lm.log_probs(ids, sites)
+    compute, seen = lm._compute, []
+
+    def scarce(ids, sites, lengths, width):
+        seen.append(len(ids))
+        if len(ids) > limit:
+            raise RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory")
+        return compute(ids, sites, lengths, width)
+
+    limit = 11
+    monkeypatch.setattr(lm, "_compute", scarce)
+    with pytest.warns(MlmWarning, match="out of memory on 40 rows") as told:
+        assert (lm.log_probs(ids, sites) == whole).all()
+    assert len(told) == 1
+    seen.clear()
+    assert (lm.log_probs(ids, sites) == whole).all()
+    assert seen == [10] * 4
+    limit = 0
+    with pytest.raises(ModelError, match="out of memory on one text of 9 tokens"):
+        lm.log_probs(ids, sites)
+    limit = 11
+    monkeypatch.setattr(lm, "_compute", lambda *_: (_ for _ in ()).throw(RuntimeError("another fault")))
+    with pytest.raises(RuntimeError, match="another fault"):
+        lm.log_probs(ids, sites)

@@ -1,5 +1,6 @@
 """The reader and the writer of JSON Lines."""
 
+import gzip
 import os
 
 import numpy as np
@@ -141,3 +142,39 @@ BAD = [{}, {"text": 7}, {"text": None}, {"ids": "1 2"}, {"ids": [1, True]}, {"id
 def test_records_without_a_text_are_refused(record):
     with pytest.raises(RecordError):
         text_or_ids(record)
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_gzip_is_unpacked(tmp_path, members):
+    content = [b"".join(b'{"k":%d}\n' % k for k in range(start, 30_000, members)) for start in range(members)]
+    path = tmp_path / "f"
+    path.write_bytes(b"".join(map(gzip.compress, content)))
+    lines = list(Lines([str(path)]))
+    assert b"".join(line.content + b"\n" for line in lines) == b"".join(content)
+    assert lines[-1].place.endswith(":30000")
+
+
+def test_a_gzip_file_that_ends_early_is_told_of_after_its_whole_lines(tmp_path):
+    path = tmp_path / "f"
+    whole = gzip.compress(b"".join(b'{"k":%d}\n' % k for k in range(30_000)))
+    path.write_bytes(whole[: len(whole) // 2])
+    seen = []
+    with pytest.raises(RecordError, match="ends early"):
+        seen.extend(line for line in Lines([str(path)]))
+    path.write_bytes(whole[:100] + bytes(50) + whole[150:])
+    with pytest.raises(RecordError, match="broken"):
+        list(Lines([str(path)]))
+
+
+def test_integers_of_any_size_are_kept():
+    big = b'{"id":123456789012345678901234567890,"x":{"y":[-9223372036854775809,1]},"z":18446744073709551615}'
+    record = parse(Line("f:1", big))
+    assert record == {"id": 123456789012345678901234567890, "x": {"y": [-9223372036854775809, 1]}, "z": 2**64 - 1}
+    assert to_line(record) == big + b"\n"
+    assert parse(Line("f:1", b'{"x":1e300,"y":12345678901234567890.0}')) == {"x": 1e300, "y": 12345678901234567890.0}
+    assert to_line({"big": 2**70, "v": np.array([0.5])}) == b'{"big":1180591620717411303424,"v":[0.5]}\n'
+
+
+def test_deep_nesting_is_a_bad_record():
+    with pytest.raises(RecordError, match="depth"):
+        parse(Line("f:1", b'{"a":' * 5000 + b"1" + b"}" * 5000))

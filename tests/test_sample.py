@@ -267,3 +267,24 @@ def test_energy_is_the_pseudo_log_likelihood(sh):
             assert state["pll"] == pytest.approx(np.log(TABLE_A[0][y][x]) + np.log(TABLE_A[1][x][y]), abs=1e-12)
         else:
             assert "pll" not in state
+
+
+def test_a_run_again_from_its_records(sh, tables):
+    line = "printf 'a b\\nc a\\n' | mlm-sample"
+    whole = sh(f"{line} -m a.json -t 0.5,1 --seed 4 -c 2 --sweeps 3 --every 1 --freeze 0 | tee run.jsonl")
+    assert sh(f"{line} --from-run run.jsonl").out == whole.out
+    assert sh(f"{line} --from-run run.jsonl --check") == (0, b"", "")
+    sh("sed 's/\"step\":3/\"step\":4/' run.jsonl > other.jsonl; head -n 9 run.jsonl > short.jsonl")
+    sh("cat run.jsonl run.jsonl > long.jsonl")
+    for name, said in (("other", "other.jsonl:15: not the line"), ("short", "short.jsonl:10: not the line"),
+                       ("long", "the file has more lines")):
+        done = sh(f"{line} --from-run {name}.jsonl --check")
+        assert (done.status, done.out) == (1, b"")
+        assert said in done.err
+    input_differs = sh("echo 'b b' | mlm-sample --from-run run.jsonl")
+    assert (input_differs.status, input_differs.out) == (1, b"")
+    assert "the first record of the input" in input_differs.err
+    sh("cp b.json a.json")
+    assert "the weights had the hash" in sh(f"{line} --from-run run.jsonl").err
+    assert sh(f"{line} --check").status == 2
+    assert sh("mlm-sample --from-run a.json", stdin=b"a").status == 2

@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -10,12 +11,19 @@ from typing import Any
 import click
 
 from mlmglauber import __version__
-from mlmglauber.stream.errors import ExitStatus, MlmError, RecordError
+from mlmglauber.commands.threads import settle_threads
+from mlmglauber.stream.errors import ExitStatus, MlmError, MlmWarning, RecordError
 from mlmglauber.stream.output import ClosedPipeError, Output
 from mlmglauber.stream.records import Line, Lines, Record, check_schema, parse
 
 CLOSED_PIPE = 141
 """The status of a program whose reader has gone, as the shell reports a death by SIGPIPE."""
+TERMINATED = 143
+"""The status of a program that was asked to end, as the shell reports a death by SIGTERM."""
+
+
+class TerminatedError(KeyboardInterrupt):
+    """SIGTERM: end as at Ctrl-C, with whole lines and no hidden file left behind."""
 
 
 class Words:
@@ -207,12 +215,19 @@ class _Command(click.Command):
 def _run(function: Callable[..., None], words: Words, files: tuple[str, ...], strict: bool, path: str | None,
          options: dict[str, Any]) -> int:
     """Run a command's function over its input; the exit status."""
+    settle_threads()
+    signal.signal(signal.SIGTERM, _terminate)
+    warnings.showwarning = lambda message, category, *_: (
+        words.say(str(message)) if issubclass(category, MlmWarning) else None)
     try:
         with Output(path) as output:
             function(Filter(words, files, strict, output), **options)
     except ClosedPipeError:
         _silence(sys.stdout.fileno())
         return CLOSED_PIPE
+    except TerminatedError as error:
+        words.fail(error, "terminated")
+        return TERMINATED
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends at once
         words.fail(KeyboardInterrupt(), "interrupted")
@@ -231,6 +246,11 @@ def _run(function: Callable[..., None], words: Words, files: tuple[str, ...], st
     if words.bad_records:
         return ExitStatus.BAD_RECORD
     return ExitStatus.FAILED if words.found else ExitStatus.OK
+
+
+def _terminate(number: int, frame: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    raise TerminatedError
 
 
 def _silence(descriptor: int) -> None:

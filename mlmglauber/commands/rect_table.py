@@ -16,14 +16,18 @@ def rectangle_table(groups: Sequence[Record], color: bool) -> bytes:
         table.add_column(column, justify="right")
     for group in groups:
         floor, share = group["noise_floor"], group["above_noise"]
-        digits = 3 if group["mean"] >= 0.01 else 7
+        mean = f"{_nats(group['mean'])} [{_nats(group['mean_low'])}, {_nats(group['mean_high'])}]"
         table.add_row(
             shown(group["model"]), number(group["tau"]), str(group["texts"]), str(group["count"]),
-            interval(group["mean"], group["mean_low"], group["mean_high"], digits), number(group["median"], digits),
-            number(group["rms"], digits), number(group["quantiles"]["0.95"], digits),
-            number(None) if floor is None else f"{floor:.1e}", number(None) if share is None else f"{share:.0%}",
+            mean, _nats(group["median"]), _nats(group["rms"]), _nats(group["quantiles"]["0.95"]), _nats(floor),
+            number(None) if share is None else f"{share:.0%}",
         )
     return rendered(table, color)
+
+
+def _nats(value: float | None) -> str:
+    """Three decimals, or a power of ten where these would be 0."""
+    return number(value, 3) if value is None or value == 0 or value >= 0.001 else f"{value:.1e}"
 
 
 def production_table(groups: Sequence[Record], color: bool) -> bytes:

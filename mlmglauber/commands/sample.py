@@ -44,6 +44,8 @@ EXAMPLES = """\
 @click.option("--length", type=click.IntRange(1), metavar="N",
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
 @click.option("--freeze", type=Sites(), metavar="SITES", help="Sites kept as they are, from 0 on, as in 0,3,5-7.")
+@click.option("--allow", metavar="WORD[,WORD]...",
+              help="Draw these tokens alone, each one piece of the vocabulary; their probabilities are renormalised.")
 @click.option("--seed", type=click.IntRange(0), help="Seed; drawn and recorded when absent.")
 @click.option("--engine", type=click.Choice(["fast", "plain"]), default="fast", show_default=True,
               help="plain computes every step anew, the reference; the states are the same.")
@@ -51,9 +53,27 @@ EXAMPLES = """\
               help="Memory for conditionals that were computed before.")
 @click.option("--resume", type=click.Path(), metavar="FILE",
               help="Write to FILE; where an interrupted run left it, go on with that run.")
+@click.option("--from-run", type=click.Path(), metavar="FILE",
+              help="Run again what FILE's run records tell: their model, seed, temperatures and options; give the same "
+                   "input.")
+@click.option("--check", is_flag=True,
+              help="With --from-run, write nothing and end with status 1 at the first line that is not FILE's.")
 @model_options
-def main(filter: Filter, resume: str | None, **options: Any) -> None:
+def main(filter: Filter, resume: str | None, from_run: str | None, check: bool, **options: Any) -> None:
     """Chains of as many texts as fill a batch run together; their states are written in input order."""
+    again = None
+    if from_run is not None:
+        from mlmglauber.commands.rerun import recorded
+
+        again = recorded(from_run)
+        options |= again.options
+    if check:
+        if from_run is None:
+            raise click.UsageError("--check compares with the FILE of --from-run")
+        from mlmglauber.stream.output import Comparing
+
+        filter.output = Comparing(from_run)
+        filter.lines.before_wait = filter.output.flush
     if options["steps"] is not None and options["sweeps"] is not None:
         raise click.UsageError("--steps and --sweeps exclude each other")
     if options["every"] is not None and options["on_change"]:
@@ -64,7 +84,7 @@ def main(filter: Filter, resume: str | None, **options: Any) -> None:
         options["sweeps"] = DEFAULT_SWEEPS
     from mlmglauber.commands.walk import Journey
 
-    with Journey(filter, options, resume) as journey, filter.words.bar("records") as progress:
+    with Journey(filter, options, resume, again) as journey, filter.words.bar("records") as progress:
         in_work: deque[Walk] = deque()
         while True:
             while journey.has_room(in_work):
@@ -78,6 +98,8 @@ def main(filter: Filter, resume: str | None, **options: Any) -> None:
             while in_work and in_work[0].finished:
                 in_work.popleft()
                 progress(1)
+    if check:
+        filter.output.finish()
 
 
 if __name__ == "__main__":

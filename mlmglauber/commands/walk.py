@@ -17,10 +17,12 @@ from mlmglauber.commands.inputs import (
     say_too_short,
     token_ids,
 )
+from mlmglauber.commands.rerun import Recorded, check_same
 from mlmglauber.dynamics.engine import Chain, Engine, Event, Watch, advance, in_step_order
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model
+from mlmglauber.models.restricted import RestrictedModel, tokens_of
 from mlmglauber.stream import resume
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import Appending, InOrder, Output, Sink
@@ -40,8 +42,9 @@ WAITING = 2
 class Journey:
     """One run of mlm-sample: its model, opened when the first record comes, its run records and its walks."""
 
-    def __init__(self, filter: Filter, options: dict[str, Any], resumed: str | None) -> None:
-        self.filter, self.options = filter, options
+    def __init__(self, filter: Filter, options: dict[str, Any], resumed: str | None,
+                 again: Recorded | None = None) -> None:
+        self.filter, self.options, self.again = filter, options, again
         self.model: TextModel | None = None
         self.seen: set[str] = set()
         self.too_short = self.passed = 0
@@ -103,6 +106,8 @@ class Journey:
     def _open(self, first: Record) -> TextModel:
         options = self.options
         model = open_model(options["model"], exact_width=options["length"] is not None, **opening_options(options))
+        if options["allow"] is not None:
+            model = RestrictedModel(model, tokens_of(model, options["allow"], "--allow"))
         self.engine = Engine(model, options["batch_size"], options["cache_mb"] << 20)
         described = model.describe()
         told = {key: value for key, value in sorted(options.items()) if key not in PLACE_OPTIONS}
@@ -112,9 +117,15 @@ class Journey:
         for tau in options["tau"]:
             # What makes a chain what it is, and the first record: two inputs at one seed are two runs.
             names = [options["seed"], tau, *(options[key] for key in ("scan", "init", "length", "freeze")), first]
+            if options["allow"] is not None:
+                names.append(options["allow"])
             self.runs[tau] = run_id(described, names)
             head.append({"type": "run", "schema": SCHEMA, "run": self.runs[tau], "command": "mlm-sample",
                          "seed": options["seed"], "tau": tau, **described, "options": told})
+        if self.again is not None:
+            warning = check_same(self.again, set(self.runs.values()), described)
+            if warning is not None:
+                self.filter.words.say(warning)
         if self.path is not None:
             self.left = resume.take_up(self.descriptor, self.path, head)
         else:

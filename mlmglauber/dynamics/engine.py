@@ -199,11 +199,11 @@ class Memory:
         self._held: OrderedDict[tuple[int, float, bytes], tuple[Law | Present, int]] = OrderedDict()
 
     def law(self, site: int, tau: float, ids: Ids) -> Law | None:
-        found = self._get(self._key(site, tau, ids))
+        found = self._get(self.key(site, tau, ids))
         return found if isinstance(found, Law) else None
 
     def keep_law(self, site: int, tau: float, ids: Ids, law: Law) -> None:
-        self._put(self._key(site, tau, ids), law, law.nbytes)
+        self._put(self.key(site, tau, ids), law, law.nbytes)
 
     def stretches(self, tau: float, ids: Ids) -> Present | None:
         found = self._get((-1, tau, ids.tobytes()))
@@ -213,7 +213,8 @@ class Memory:
         self._put((-1, tau, ids.tobytes()), present, 25 * len(ids))
 
     @staticmethod
-    def _key(site: int, tau: float, ids: Ids) -> tuple[int, float, bytes]:
+    def key(site: int, tau: float, ids: Ids) -> tuple[int, float, bytes]:
+        """What a conditional depends on: the site, the temperature and the masked context."""
         context = ids.copy()
         context[site] = FILL
         return site, tau, context.tobytes()
@@ -387,6 +388,19 @@ class Engine:
                 seen.add(site)
                 if self.memory.law(site, chain.tau, chain.ids) is None:
                     yield stay**k, Ask(chain.ids, chain.tau, site)
+
+    def laws_for(self, asked: Sequence[Ask]) -> list[Law | None]:
+        """The law of each ask, from memory or else from the model, equal asks computed once; None where it is none."""
+        found = [self.memory.law(ask.site, ask.tau, ask.ids) for ask in asked]
+        missing: dict[tuple[int, float, bytes], list[int]] = {}
+        for k, (ask, law) in enumerate(zip(asked, found, strict=True)):
+            if law is None:
+                missing.setdefault(self.memory.key(ask.site, ask.tau, ask.ids), []).append(k)
+        for places, law in zip(missing.values(), self._compute([asked[places[0]] for places in missing.values()]),
+                               strict=True):
+            for k in places:
+                found[k] = law
+        return found
 
     def pll(self, ids: Ids, tau: float) -> float | None:
         """Pseudo-log-likelihood sum_i log p(x_i | x_-i) at tau = 1, in nats, from what is known at tau and the model.

@@ -182,6 +182,13 @@ def check_weights(name: str, model: Any, info: dict[str, Any]) -> None:
             raise ModelError(f"{name}: the weight {key} holds values that are not finite; fetch the checkpoint again")
 
 
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether a computation failed for want of memory, on a GPU or on the CPU."""
+    import torch
+
+    return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)
+
+
 def weight_hash(folder: str) -> str:
     """The first 16 hexadecimal digits of the SHA-256 over a directory's weight files, in the order of their names."""
     digest = hashlib.sha256()

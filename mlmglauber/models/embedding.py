@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from mlmglauber import __version__
 from mlmglauber.models import checkpoint
+from mlmglauber.models.importing import uncollected
 from mlmglauber.models.masked_lm import ROWS_TOGETHER, pick_device, position_limit
 from mlmglauber.stream.errors import MlmError, ModelError, UsageError
 
@@ -76,29 +77,8 @@ class Embedder:
         """
         place = str(_wheel_folder() or name) if name in DEFAULT_NAMES else name
         place, is_directory = checkpoint.locate(place)
-        checkpoint.quiet_libraries()
-        import torch
-        from sentence_transformers import SentenceTransformer
-        from transformers import PretrainedConfig
-
-        device = pick_device(device)
-        try:
-            if is_directory:
-                configs = _configs(Path(place))
-            else:
-                checkpoint.offline_without_network()
-                configs = [PretrainedConfig.get_config_dict(place, revision=revision)[0]]
-            checkpoint.check_remote_code(name, configs, trust_remote_code)
-            model = SentenceTransformer(place, device=device, revision=revision, trust_remote_code=trust_remote_code,
-                                        local_files_only=is_directory, model_kwargs={"dtype": torch.float32})
-        except MlmError:
-            raise
-        except Exception as error:  # a model is somebody's files: the library fails on them in any way
-            if is_directory:
-                reason = str(error).strip().split("\n")[0][:200]
-                raise ModelError(f"{name}: cannot be opened ({reason}); restore its files") from error
-            hint = "; install mlmglauber[offline]" if name in DEFAULT_NAMES else ""
-            raise ModelError(f"{checkpoint.not_available(name, error)}{hint}") from error
+        with uncollected():
+            device, model = _load(name, place, is_directory, revision, device, trust_remote_code)
         if not hasattr(model[0], "auto_model"):
             raise ModelError(f"{name}: the model is no transformer ({type(model[0]).__name__}); give one that is")
         digest, settings = _digest(name, Path(place) if is_directory else _snapshot(place, revision))
@@ -195,6 +175,34 @@ class Embedder:
                          "transformers": transformers.__version__,
                          "sentence-transformers": sentence_transformers.__version__},
         }
+
+
+def _load(name: str, place: str, is_directory: bool, revision: str | None, device: str,
+          trust_remote_code: bool) -> tuple[str, Any]:
+    """(device, SentenceTransformer); ModelError where there is none."""
+    checkpoint.quiet_libraries()
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from transformers import PretrainedConfig
+
+    device = pick_device(device)
+    try:
+        if is_directory:
+            configs = _configs(Path(place))
+        else:
+            checkpoint.offline_without_network()
+            configs = [PretrainedConfig.get_config_dict(place, revision=revision)[0]]
+        checkpoint.check_remote_code(name, configs, trust_remote_code)
+        return device, SentenceTransformer(place, device=device, revision=revision, trust_remote_code=trust_remote_code,
+                                           local_files_only=is_directory, model_kwargs={"dtype": torch.float32})
+    except MlmError:
+        raise
+    except Exception as error:  # a model is somebody's files: the library fails on them in any way
+        if is_directory:
+            reason = str(error).strip().split("\n")[0][:200]
+            raise ModelError(f"{name}: cannot be opened ({reason}); restore its files") from error
+        hint = "; install mlmglauber[offline]" if name in DEFAULT_NAMES else ""
+        raise ModelError(f"{checkpoint.not_available(name, error)}{hint}") from error
 
 
 def _encoder(model: Any) -> Any:

@@ -6,6 +6,7 @@ special tokens. Only the masked row of each state reaches the language-model hea
 
 import math
 import re
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from mlmglauber.models import checkpoint
 from mlmglauber.models.conditionals import FILL, Ids
 from mlmglauber.models.importing import uncollected
 from mlmglauber.models.plain_text import plain_encoder
-from mlmglauber.stream.errors import ModelError, RecordError, UsageError
+from mlmglauber.stream.errors import MlmWarning, ModelError, RecordError, UsageError
 
 UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>|madeupword\d+|<extra_id_\d+>|<\|.*\|>", re.IGNORECASE)
 """Pieces that stand in a vocabulary as spare room."""
@@ -66,6 +67,7 @@ class MaskedLM:
         self._takes_mask = "attention_mask" in arguments
         self._takes_types = getattr(model.config, "type_vocab_size", 0) > 0 and "token_type_ids" in arguments
         self._wanted: Any = None
+        self._halved = False
         self._torch = torch
         model.base_model.register_forward_hook(self._keep_wanted)
         for module in model.modules():
@@ -133,13 +135,31 @@ class MaskedLM:
         result = np.empty((len(ids), self.vocab_size), dtype=np.float32)
         for width in np.unique(widths):
             members = np.flatnonzero(widths == width)
-            for start in range(0, len(members), self.rows):
-                batch = members[start : start + self.rows]
+            while len(members):  # rows may become fewer
+                batch, members = members[: self.rows], members[self.rows :]
                 result[batch] = self._forward(ids[batch], sites[batch], lengths[batch], int(width))
         return result
 
     def _forward(self, ids: Ids, sites: Ids, lengths: NDArray[np.int64], width: int) -> NDArray[np.float32]:
-        """Log-probabilities of states that share a padded width."""
+        """Log-probabilities of states that share a padded width; in halves from now on where memory is short."""
+        try:
+            return self._compute(ids, sites, lengths, width)
+        except (MemoryError, RuntimeError) as error:
+            if not checkpoint.is_out_of_memory(error):
+                raise
+            if len(ids) == 1:
+                raise ModelError(f"{self.name}: out of memory on one text of {lengths[0]} tokens; shorten it, or use a "
+                                 "smaller model") from error
+        half = len(ids) // 2
+        self.rows = max(1, min(self.rows, half))
+        if not self._halved:
+            self._halved = True
+            warnings.warn(f"out of memory on {len(ids)} rows; going on with fewer at a time", MlmWarning, stacklevel=2)
+        return np.concatenate([self._forward(ids[part], sites[part], lengths[part], width)
+                               for part in (slice(half), slice(half, None))])
+
+    def _compute(self, ids: Ids, sites: Ids, lengths: NDArray[np.int64], width: int) -> NDArray[np.float32]:
+        """One forward pass."""
         torch = self._torch
         count = len(ids)
         tokens = np.full((count, width), self.tokenizer.pad_token_id, dtype=np.int64)

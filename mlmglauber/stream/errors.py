@@ -19,6 +19,10 @@ class ExitStatus(IntEnum):
     INTERRUPTED = 130
 
 
+class MlmWarning(UserWarning):
+    """What a user should know of a run that goes on; a command says it once."""
+
+
 class MlmError(Exception):
     """An error that a user can act on: one line, `what; what to do`, and a status."""
 

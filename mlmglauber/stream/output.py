@@ -5,7 +5,7 @@ import sys
 import tempfile
 from types import TracebackType
 
-from mlmglauber.stream.errors import OutputError
+from mlmglauber.stream.errors import MlmError, OutputError
 from mlmglauber.stream.records import Record, to_line
 
 BUFFER = 1 << 16
@@ -52,6 +52,9 @@ class Output:
             self._buffer.clear()
             raise ClosedPipeError from error
 
+    def finish(self) -> None:
+        """Nothing more comes."""
+
     def __enter__(self) -> "Output":
         return self
 
@@ -84,6 +87,30 @@ class Appending(Output):
         self.path = None
         self._buffer = bytearray()
         self._file = descriptor
+
+
+class Comparing(Output):
+    """Nothing is written: each line must be the next one of a file. MlmError names the first that is not."""
+
+    def __init__(self, path: str) -> None:
+        self.path = None
+        self._buffer = bytearray()
+        self._name, self._number = path, 0
+        self._there = open(path, "rb")  # noqa: SIM115 - as long as the process
+
+    def write_line(self, line: bytes) -> None:
+        self._number += 1
+        if self._there.readline() != line:
+            raise MlmError(f"{self._name}:{self._number}: not the line that this run gives there; compare model, input "
+                           "and versions")
+
+    def flush(self) -> None:
+        pass
+
+    def finish(self) -> None:
+        """The run is over: the file must be too."""
+        if self._there.readline():
+            raise MlmError(f"{self._name}:{self._number + 1}: the file has more lines than this run; compare the input")
 
 
 class InOrder:

@@ -1,8 +1,10 @@
 """JSON Lines in and out: bytes split at the line feed alone, strict JSON, one object a record."""
 
+import json
 import os
 import select
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
@@ -15,7 +17,10 @@ SCHEMA = "mlm/1"
 MAX_LINE = 16 * 1024 * 1024
 """A longer line is refused before it is held in memory whole."""
 BLOCK = 1 << 18
+GZIPPED_BLOCK = 1 << 12
+"""Bytes of a gzip stream read at a time: they may hold a thousand times as many."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+GZIP_MARK = b"\x1f\x8b"
 
 Record = dict[str, Any]
 
@@ -28,7 +33,7 @@ class Line(NamedTuple):
 
 
 class Lines:
-    """The lines of several inputs, one after the other.
+    """The lines of several inputs, one after the other; an input that begins like a gzip file is unpacked.
 
     `before_wait` is called whenever the input has nothing more at hand: a filter writes out there what it holds, so a
     slow producer sees its answers at once and a fast one is served in large writes.
@@ -41,6 +46,8 @@ class Lines:
                 raise InputError(f"{path}: no such file; check the name")
         self.before_wait: Callable[[], None] = lambda: None
         self._open: int | None = None
+        self._unzip: zlib._Decompress | None = None
+        self._begun = False
         self._pending: list[bytes] = []  # whole lines, the next one last
         self._rest = bytearray()  # the beginning of a line that is not here whole yet
         self._name, self._number = "", 0
@@ -62,7 +69,7 @@ class Lines:
                 if not wait:
                     return None
                 self.before_wait()
-            self._fill(os.read(self._open, BLOCK))
+            self._read()
 
     def __iter__(self) -> Iterator[Line]:
         while (line := self.next()) is not None:
@@ -73,6 +80,7 @@ class Lines:
             return False
         path = self.paths.pop(0)
         self._name, self._number = ("stdin" if path == "-" else path), 0
+        self._begun, self._unzip = False, None
         if path == "-":
             self._open = sys.stdin.fileno()
             if os.isatty(self._open):
@@ -84,8 +92,45 @@ class Lines:
             raise InputError(f"{path}: {error.strerror}; check the name and its permissions") from error
         return True
 
-    def _fill(self, block: bytes) -> None:
-        """Take in what was read; an empty block is the end of this input."""
+    def _read(self) -> None:
+        """Read some of the input that is open."""
+        assert self._open is not None
+        block = os.read(self._open, GZIPPED_BLOCK if self._unzip is not None else BLOCK)
+        if not self._begun:
+            self._begun = True
+            if len(block) == 1:  # the mark may arrive in two pieces
+                block += os.read(self._open, BLOCK)
+            if block.startswith(GZIP_MARK):
+                self._unzip = zlib.decompressobj(wbits=31)
+        if self._unzip is None:
+            self._fill(block)
+            return
+        if not block:
+            if not self._unzip.eof:
+                raise RecordError("the gzip stream ends early; the lines after this are lost, fetch the file again",
+                                  f"{self._name}:{self._number + 1}")
+            self._fill(b"")
+            return
+        try:
+            self._fill(self._unpacked(block) or None)
+        except zlib.error as error:
+            raise RecordError(f"the gzip stream is broken ({error}); fetch the file again",
+                              f"{self._name}:{self._number + 1}") from error
+
+    def _unpacked(self, block: bytes) -> bytes:
+        """What a block holds; a gzip file may be several streams one after the other."""
+        assert self._unzip is not None
+        found = self._unzip.decompress(block)
+        while self._unzip.eof and self._unzip.unused_data:
+            rest = self._unzip.unused_data
+            self._unzip = zlib.decompressobj(wbits=31)
+            found += self._unzip.decompress(rest)
+        return found
+
+    def _fill(self, block: bytes | None) -> None:
+        """Take in what was read; an empty block is the end of this input, None is nothing yet."""
+        if block is None:
+            return
         if not block:
             if self._rest:
                 self._pending = [bytes(self._rest)]
@@ -119,10 +164,27 @@ def parse(line: Line, plain_text: bool = True) -> Record | None:
         value = orjson.loads(content)
     except orjson.JSONDecodeError as error:
         return {"text": _plain(content, line.place, str(error), plain_text)}
+    if _was_rounded(value):
+        value = json.loads(content)  # slower, with integers of any size
     if not isinstance(value, dict):
         kind = {list: "array", str: "string", bool: "truth value", type(None): "null"}.get(type(value), "number")
         raise RecordError(f'a JSON {kind}, not an object; write {{"text": ...}}', line.place)
     return value
+
+
+LARGEST = 2.0**63
+"""orjson reads an integer beyond 64 bits as the nearest float; no float of that size has a fractional part."""
+
+
+def _was_rounded(value: Any) -> bool:
+    """Whether a value may hold an integer that orjson rounded; long lists of numbers are vectors, not keys."""
+    if type(value) is float:
+        return abs(value) >= LARGEST
+    if type(value) is dict:
+        return any(map(_was_rounded, value.values()))
+    if type(value) is list:
+        return not (len(value) > 64 and type(value[0]) is float) and any(map(_was_rounded, value))
+    return False
 
 
 def _plain(content: bytes, place: str, reason: str, accepted: bool) -> str:
@@ -145,7 +207,11 @@ def check_schema(record: Record, place: str) -> None:
 
 def to_line(record: Record) -> bytes:
     """One line of strict JSON with its line feed; a number that is not finite is our bug, never a silent null."""
-    line = orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY)
+    try:
+        line = orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY)
+    except TypeError:  # an integer beyond 64 bits
+        whole = json.dumps(record, ensure_ascii=False, separators=(",", ":"), default=lambda array: array.tolist())
+        line = whole.encode() + b"\n"
     if b"null" in line:  # orjson writes not-a-number as null: look only where there is a null at all
         _assert_finite(record, "record")
     return line
