@@ -26,7 +26,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[offline,test]'
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[offline,dask,plot,test]'
 	touch $@
 
 lint: test-setup
@@ -36,7 +36,7 @@ types: test-setup
 	$(BIN)/mypy
 
 test: lint types
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -m "not soak"
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -m "not soak"
 
 soak: test-setup
 	$(BIN)/pytest -m soak

@@ -41,6 +41,10 @@ class Words:
         if not self.quiet:
             self._write(text)
 
+    def heard(self, text: str) -> None:
+        """Words of another process of this run, as they are."""
+        self._write(text)
+
     def bad_record(self, error: RecordError) -> None:
         """Report one bad record; the command ends with status 65. Errors are said even with -q."""
         self.bad_records += 1
@@ -95,6 +99,12 @@ class Filter:
         """Where the record in hand stands, as file:line."""
         self.count = 0
         """Records read so far, bad ones too: a record without an id is called by its place in the input, from 0."""
+        self.first: Record | None = None
+        """The first record of the whole input, which names a run: also where another process has read it."""
+        self.shard: tuple[int, int] | None = None
+        """(i, N): only the records i, N + i, 2 N + i, ... are answered, counted from 0."""
+        self.warm: dict[Any, Any] = {}
+        """What was opened and may be used again: see `once`."""
 
     def read(self, plain_text: bool, wait: bool = True) -> Record | None:
         """The next good record; None at the end, or when none is at hand and `wait` is off."""
@@ -127,15 +137,30 @@ class Filter:
                 batch.append((self.place, record))
             yield batch
 
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What `make` makes, made once for a key: a worker opens a model for its first block and keeps it."""
+        if key not in self.warm:
+            self.warm[key] = make()
+        return self.warm[key]
+
     def _parse(self, line: Line, plain_text: bool) -> Record | None:
+        """The record of a line; None for a blank line and for one that is another shard's."""
         self.place = line.place
         self.count += 1
-        record = parse(line, plain_text)
-        if record is None:  # a blank line
-            self.count -= 1
-        else:
+        ours = self.shard is None or (self.count - 1) % self.shard[1] == self.shard[0]
+        try:
+            record = parse(line, plain_text)
+            if record is None:
+                self.count -= 1
+                return None
             check_schema(record, line.place)
-        return record
+        except RecordError:
+            if ours:
+                raise
+            return None
+        if self.first is None:
+            self.first = record
+        return record if ours else None
 
     @contextmanager
     def guard(self, place: str) -> Iterator[None]:
@@ -183,19 +208,24 @@ def filter_command(name: str, description: str, examples: str) -> Callable[[Call
                      progress: bool | None, no_color: bool, **options: Any) -> None:
             color = not (no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb")
             words = Words(name, quiet, verbose, progress, color)
-            raise SystemExit(_run(function, words, files, strict, output, options))
+            raise SystemExit(_run(function, name, words, files, strict, output, options))
 
         own = list(reversed(getattr(function, "__click_params__", [])))
         inputs = click.Argument(["files"], nargs=-1, type=click.Path(), metavar="[FILE]...")
-        return _Command(name, callback=callback, help=description, epilog=examples,
-                        params=[inputs, *own, *_shared_options(name)],
-                        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+        command = _Command(name, callback=callback, help=description, epilog=examples,
+                           params=[inputs, *own, *_shared_options(name)],
+                           context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+        command.function = function
+        return command
 
     return decorate
 
 
 class _Command(click.Command):
     """A click command whose usage errors are two lines and whose examples keep their shape."""
+
+    function: Callable[..., None]
+    """What it does with a Filter and its options: what a worker of another process calls."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(f"\nExamples:\n\n{self.epilog}\n\n")
@@ -212,8 +242,8 @@ class _Command(click.Command):
         raise SystemExit(int(status))
 
 
-def _run(function: Callable[..., None], words: Words, files: tuple[str, ...], strict: bool, path: str | None,
-         options: dict[str, Any]) -> int:
+def _run(function: Callable[..., None], name: str, words: Words, files: tuple[str, ...], strict: bool,
+         path: str | None, options: dict[str, Any]) -> int:
     """Run a command's function over its input; the exit status."""
     settle_threads()
     signal.signal(signal.SIGTERM, _terminate)
@@ -221,7 +251,16 @@ def _run(function: Callable[..., None], words: Words, files: tuple[str, ...], st
         words.say(str(message)) if issubclass(category, MlmWarning) else None)
     try:
         with Output(path) as output:
-            function(Filter(words, files, strict, output), **options)
+            filter = Filter(words, files, strict, output)
+            filter.shard, address = options.pop("shard", None), options.pop("dask", None)
+            if address is None:
+                function(filter, **options)
+            else:
+                if filter.shard is not None:
+                    raise click.UsageError("--shard and --dask exclude each other")
+                from mlmglauber.commands.distribute import distribute
+
+                distribute(filter, name, address, options)
     except ClosedPipeError:
         _silence(sys.stdout.fileno())
         return CLOSED_PIPE

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import device_options
+from mlmglauber.commands.options import device_options, spread_options
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import SCHEMA, Record
 
@@ -36,6 +36,7 @@ EXAMPLES = """\
               help="Replace embeddings by their first K principal components; holds all records in memory.")
 @click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Texts a forward pass.")
 @device_options
+@spread_options
 def main(filter: Filter, pca: int | None, encoding: str, **options: Any) -> None:
     """Records as they come, in batches of what has arrived."""
     job = _Job(filter, encoding, pca, options)
@@ -101,11 +102,10 @@ class _Job:
             from mlmglauber.models.embedding import Embedder
 
             options = self.options
-            self.embedder = Embedder.open(
-                options["model"], revision=options["revision"], device=options["device"], rows=options["batch_size"],
-                trust_remote_code=options["trust_remote_code"], normalize=options["normalize"],
-                prompt=options["prompt"], dims=options["dims"],
-            )
+            opening = {"rows": options["batch_size"], **{key: options[key] for key in (
+                "revision", "device", "trust_remote_code", "normalize", "prompt", "dims")}}
+            self.embedder = self.filter.once(("embedder", options["model"], *opening.values()),
+                                             lambda: Embedder.open(options["model"], **opening))
         return self.embedder
 
     def _run_record(self, more: Record) -> Record:

@@ -90,10 +90,12 @@ class Inputs:
 
     def _open(self, first: Record) -> TextModel:
         options = self.options
-        model = self._opener(options["model"], **opening_options(options))
+        opening = opening_options(options)
+        model: TextModel = self.filter.once(("model", options["model"], *opening.values()),
+                                            lambda: self._opener(options["model"], **opening))
         described = model.describe()
         told = {key: value for key, value in sorted(options.items()) if key not in (*MODEL_OPTIONS, "seed")}
-        self.run = run_id(described, [self.command, options.get("seed"), told, first])
+        self.run = run_id(described, [self.command, options.get("seed"), told, self.filter.first or first])
         seed = {"seed": options["seed"]} if "seed" in options else {}
         self._write({"type": "run", "schema": SCHEMA, "run": self.run, "command": self.command, **seed,
                                   **described, "options": told | {"batch_size": options["batch_size"]}})

@@ -69,6 +69,20 @@ class Sites(click.ParamType[list[int]]):
         return sorted(sites)
 
 
+class Shard(click.ParamType[tuple[int, int]]):
+    """I/N, the I-th of N parts, from 1 on; (I - 1, N)."""
+
+    name = "shard"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
+        if isinstance(value, tuple):
+            return value
+        match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", str(value))
+        if match is None or not 1 <= int(match[1]) <= int(match[2]):
+            self.fail(f"{value!r} is no shard: give I/N, from 1/N to N/N")
+        return int(match[1]) - 1, int(match[2])
+
+
 def _all(*decorators: Decorator) -> Decorator:
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for decorator in reversed(decorators):
@@ -93,4 +107,12 @@ model_options = _all(
     click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True,
                  help="Rows a forward pass."),
     device_options,
+)
+
+spread_options = _all(
+    click.option("--shard", type=Shard(), metavar="I/N",
+                 help="Answer the I-th of N parts of the input: records I, N+I, 2N+I, ... from 1 on. All parts "
+                      "together give the records of the whole."),
+    click.option("--dask", metavar="ADDRESS",
+                 help="Let the workers of dask.distributed at ADDRESS answer, or local:N processes of this machine."),
 )

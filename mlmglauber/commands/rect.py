@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Sites, model_options
+from mlmglauber.commands.options import Sites, model_options, spread_options
 
 EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-rect --site cat --to dog --site mat --to rug
@@ -47,6 +47,7 @@ EXAMPLES = """\
 @click.option("--freeze", type=Sites(), metavar="SITES", help="Sites that are no part of a rectangle, as in 0,3,5-7.")
 @click.option("--seed", type=click.IntRange(0), help="Seed of what is drawn; drawn itself and recorded when absent.")
 @model_options
+@spread_options
 def main(filter: Filter, path: bool, burn_in: int | None, **options: Any) -> None:
     """Rectangles of texts with a model, or with --path entropy production of chains without one."""
     if burn_in is not None and not path:

@@ -105,7 +105,9 @@ class Journey:
 
     def _open(self, first: Record) -> TextModel:
         options = self.options
-        model = open_model(options["model"], exact_width=options["length"] is not None, **opening_options(options))
+        opening = {"exact_width": options["length"] is not None, **opening_options(options)}
+        model: TextModel = self.filter.once(("model", options["model"], *opening.values()),
+                                            lambda: open_model(options["model"], **opening))
         if options["allow"] is not None:
             model = RestrictedModel(model, tokens_of(model, options["allow"], "--allow"))
         self.engine = Engine(model, options["batch_size"], options["cache_mb"] << 20)
@@ -116,7 +118,8 @@ class Journey:
         head = []
         for tau in options["tau"]:
             # What makes a chain what it is, and the first record: two inputs at one seed are two runs.
-            names = [options["seed"], tau, *(options[key] for key in ("scan", "init", "length", "freeze")), first]
+            names = [options["seed"], tau, *(options[key] for key in ("scan", "init", "length", "freeze")),
+                     self.filter.first or first]
             if options["allow"] is not None:
                 names.append(options["allow"])
             self.runs[tau] = run_id(described, names)

@@ -1,0 +1,120 @@
+"""One run on many processes: shards, workers of dask.distributed, GNU parallel; with the records of one process."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+import orjson
+import pytest
+from conftest import PATH, ROOT
+
+from mlmglauber.commands.block import Block, answer
+from mlmglauber.stream.records import Line
+
+SAMPLE = "mlm-sample -m a.json --seed 3 -t 0.5,1 --steps 40 --every 10"
+TEXTS = b"a b\n\nb c\nzz\n" + b'{"id":"x","text":"c c","topic":1}\n{"type":"summary","of":"pair"}\n' + b"a a\n" * 36
+
+
+@pytest.fixture
+def texts(sh, tables):
+    (sh.folder / "in").write_bytes(TEXTS)
+    return sh.folder
+
+
+@pytest.mark.parametrize("command", [SAMPLE, "mlm-rect -m a.json --seed 3 --rectangles 3",
+                                     "mlm-influence -m a.json --seed 3"])
+def test_the_shards_together_are_the_whole(sh, texts, command):
+    whole = sh(f"{command} in")
+    parts = [sh(f"{command} --shard {k}/3 in") for k in (1, 2, 3)]
+    assert sorted(part.status for part in parts) == [0, 0, 65]  # the bad line is one part's
+    assert "".join(part.err for part in parts) == whole.err
+    lines = [line for part in parts for line in part.out.splitlines()]
+    runs = {line for line in lines if line.startswith(b'{"type":"run"')}
+    assert sorted([*runs, *(line for line in lines if line not in runs)]) == sorted(whole.out.splitlines())
+
+
+def test_a_shard_is_one_of_its_number(sh, texts):
+    for shard in ("0/3", "4/3", "1", "a/b"):
+        assert sh(f"{SAMPLE} --shard {shard} in").status == 2
+    assert sh(f"{SAMPLE} --shard 1/2 --dask local:1 in").status == 2
+
+
+def test_blocks_answer_what_the_whole_run_does(sh, texts, monkeypatch):
+    """The worker's part without a cluster: every cut of the input gives the same records."""
+    monkeypatch.chdir(texts)
+    whole = sh(f"{SAMPLE} in")
+    contents = [line for line in TEXTS.splitlines()[:12] if line]
+    lines = [Line(f"in:{k}", content) for k, content in enumerate(contents)]
+    options = {"model": "a.json", "dtype": "auto", "batch_size": 64, "device": "auto", "revision": None,
+               "trust_remote_code": False, "tau": [0.5, 1.0], "steps": 40, "sweeps": None, "chains": 1, "every": 10,
+               "on_change": False, "energy": 0, "burn_in": 0, "scan": "random", "init": "text", "length": None,
+               "freeze": None, "allow": None, "seed": 3, "engine": "fast", "cache_mb": 256, "resume": None,
+               "from_run": None, "check": False}
+    expected = [line for line in whole.out.splitlines() if orjson.loads(line).get("id") in {None, "x", *"012345678"}]
+    for size in (1, 4, 11):
+        found, warm, said = [], {}, []
+        for start in range(0, len(lines), size):
+            block = Block(lines[start : start + size], start, {"text": "a b"})
+            given = answer("mlm-sample", block, dict(options), strict=False, quiet=False, warm=warm)
+            assert given.error is None
+            said += given.words
+            found += given.output.splitlines()
+        kept = [line for k, line in enumerate(found) if b'"type":"run"' not in line or line not in found[:k]]
+        assert [line for line in kept if orjson.loads(line).get("id") in {None, "x", *"012345678"}] == expected
+        assert len(said) == 1
+        assert len(warm) == 1
+
+
+def test_workers_of_dask_give_the_records_of_one_process(sh, texts):
+    pytest.importorskip("distributed")
+    whole = sh(f"{SAMPLE} in")
+    spread = sh(f"{SAMPLE} --dask local:2 in")
+    assert spread == whole
+    assert whole.status == 65
+    head = sh(f"yes 'a b' | sed 's/$/ /' | {SAMPLE} --dask local:2 | head -n 3; echo ${{PIPESTATUS[2]}}")
+    assert (head.out.splitlines()[-1], head.err) == (b"141", "")
+
+
+def test_what_needs_all_records_and_a_wrong_address_are_refused(sh, texts):
+    pytest.importorskip("distributed")
+    done = sh("mlm-rect -m a.json --summary --dask local:2 in")
+    assert (done.status, done.out) == (2, b"")
+    assert "run mlm-rect without it, on the output" in done.err
+    gone = sh(f"{SAMPLE} --dask tcp://127.0.0.1:1 in")
+    assert (gone.status, gone.out) == (1, b"")
+    assert sh(f"{SAMPLE} --dask local:2 < /dev/null") == (0, b"", "")
+
+
+def test_a_worker_that_dies_costs_time_and_no_record(texts):
+    """Killed when the first records are out and most blocks are still to come."""
+    pytest.importorskip("distributed")
+    (texts / "in").write_bytes(TEXTS + b"b a\n" * 120)
+    command = SAMPLE.replace("--steps 40 --every 10", "--steps 2000 --every 100")
+    environment = {**os.environ, "PATH": PATH}
+    whole = subprocess.run(["bash", "-c", f"{command} in"], cwd=texts, env=environment, capture_output=True,
+                           check=False)
+    process = subprocess.Popen(["bash", "-c", f"exec {command} --dask local:2 in > out"], cwd=texts, env=environment,
+                               stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while (not (texts / "out").exists() or not (texts / "out").stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    victims = subprocess.run(["pgrep", "-P", str(process.pid), "-f", "spawn_main"], capture_output=True, text=True,
+                             check=True).stdout.split()
+    os.kill(int(victims[-1]), signal.SIGKILL)
+    _, err = process.communicate(timeout=100)
+    assert process.returncode == whole.returncode == 65
+    assert (texts / "out").read_bytes() == whole.stdout
+    assert err == whole.stderr
+
+
+def test_gnu_parallel(sh, texts):
+    if shutil.which("parallel") is None:
+        pytest.skip("GNU parallel is not installed")
+    whole = sh(f"{SAMPLE} in")
+    done = sh(f"SHARDS=2 sh {ROOT}/examples/parallel.sh in '{SAMPLE}'")
+    assert done.status == 0
+    runs = [line for line in done.out.splitlines() if b'"type":"run"' in line]
+    assert len(runs) == 2
+    assert sorted(done.out.splitlines()) == sorted(whole.out.splitlines())
