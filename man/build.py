@@ -15,6 +15,7 @@ from mlmglauber.stream.errors import ExitStatus
 MAN = Path(__file__).parent
 DATE = "December 1, 2026"
 COMMANDS = {
+    "mlm-basins": "name the regions of embedding space that chains visit",
     "mlm-drift": "how far chains have gone from where they started",
     "mlm-embed": "add sentence embeddings to records",
     "mlm-exact": "everything about a small chain, exactly",

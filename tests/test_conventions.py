@@ -22,6 +22,7 @@ COMMANDS = {
     "mlm-influence": "mlm-influence -m a.json --seed 1",
     "mlm-rect": "mlm-rect -m a.json --seed 1 --rectangles 2",
     "mlm-exact": "mlm-exact -m a.json --top 3",
+    "mlm-basins": "mlm-basins --examples topics",
 }
 every_command = pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
 every_name = pytest.mark.parametrize("name", COMMANDS)
@@ -38,6 +39,9 @@ def inputs(sh, tables):
     odd = orjson.dumps(orjson.loads(EMBEDDED % (4, 4)) | {"odd": ODD}) + b"\n"
     (sh.folder / "g").write_bytes(EMBEDDED % (3, 3) + odd)
     (sh.folder / "s").write_bytes(SUMMARY)
+    (sh.folder / "topics").write_bytes(b"".join(
+        b'{"label":"%s","embedding":[%d,%d],"embedder":"e"}\n' % (label, k % 2 + 1, sign * (k % 3 + 1))
+        for label, sign in ((b"up", 1), (b"down", -1)) for k in range(6)))
     return sh.folder
 
 

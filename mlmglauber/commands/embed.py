@@ -144,6 +144,7 @@ class _Job:
         for record in self.held:
             if "text" in record:
                 record["embedding"] = self._packed(next(points).astype(np.float32))
+                record["embedder"] += f"/pca{self.pca}"  # another space than that of the whole embeddings
             self.filter.output.write(record)
 
 

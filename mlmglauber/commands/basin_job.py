@@ -1,0 +1,155 @@
+"""The records of mlm-basins on their way: named by examples, one at a time."""
+
+import sys
+from collections.abc import Iterable
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlmglauber.commands.base import Filter
+from mlmglauber.commands.basin_examples import Texts, bad, open_embedder, regions
+from mlmglauber.measures.labelling import NO_NAME, Labeller
+from mlmglauber.measures.visits_summary import Plan, Series, summarise
+from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.records import Record
+from mlmglauber.stream.vectors import unpack
+
+
+class Job:
+    """What both ways share: one embedder for all records, the run record, and each chain's series for --summary."""
+
+    def __init__(self, filter: Filter, options: dict[str, Any]) -> None:
+        self.filter, self.options = filter, options
+        self.names: tuple[str, ...] = ()
+        self.draws: NDArray[np.int64] | None = None
+        self.head: Record = {}
+        self.identity: Any = ()
+        self._kept: dict[Any, Series] = {}
+        self._table = options["summary"] and (
+            options["table"] if options["table"] is not None else filter.output.path is None and sys.stdout.isatty())
+
+    def add(self, record: Record) -> None:
+        """Take in the next record."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """The end of the input: under --summary all is told here."""
+        if not self._kept:
+            return
+        plan = Plan(self.names, self.options["min_visit"], self.draws, self.options["start"] is not None)
+        summaries = summarise(list(self._kept.values()), plan)
+        if self._table:
+            from mlmglauber.commands.basin_table import basin_tables
+
+            self.filter.output.write_line(basin_tables(self.head, list(summaries), self.filter.words.color))
+            return
+        for summary in summaries:
+            self.filter.output.write(summary)
+
+    def _tell(self, head: Record) -> None:
+        self.head = head
+        if not self._table:
+            self.filter.output.write(head)
+
+    def _vector(self, record: Record) -> NDArray[np.float32]:
+        """The embedding of a record, taken out of it unless it is to stay."""
+        embedder = record.get("embedder")
+        if self.identity == ():
+            self.identity = embedder
+        if embedder != self.identity:
+            raise bad(f"embeddings of two models ({self.identity} and {embedder}) have no regions in common; embed all "
+                      "records with one model")
+        vector = unpack(record["embedding"])
+        if not self.options["keep_embedding"]:
+            del record["embedding"]
+            record.pop("embedder", None)
+        return vector
+
+    def _answer(self, record: Record, region: int, p: float | None, reason: str | None) -> None:
+        """Write the record with its basin, or note it for the summary."""
+        for key in ("basin_reason", "basin_p_reason"):
+            record.pop(key, None)
+        record["basin"] = None if region == NO_NAME else self.names[region]
+        record["basin_p"] = p
+        if region == NO_NAME:
+            record["basin_reason"] = reason
+        if p is None:
+            record["basin_p_reason"] = reason
+        if self.options["summary"]:
+            self._keep(record, region)
+        else:
+            self.filter.output.write(record)
+
+    def _keep(self, record: Record, region: int) -> None:
+        """One state of a chain's series."""
+        key = (record.get("run"), record.get("id"), record.get("chain"))
+        series = self._kept.get(key)
+        if series is None:
+            series = _series(record, self.options["start"])
+        step = record.get("step", len(series.steps))
+        if type(step) is not int or (series.steps and step <= series.steps[-1]):
+            raise RecordError(f"step {step!r} does not come after the step before; sort the records of a chain by step")
+        self._kept[key] = series
+        series.steps.append(step)
+        series.regions.append(region)
+
+
+def _series(record: Record, field: str | None) -> Series:
+    tau, n = record.get("tau"), record.get("n")
+    if not (tau is None or (isinstance(tau, (int, float)) and isfinite(tau))) or not (n is None or type(n) is int):
+        raise RecordError('"tau" or "n" is no number; these are not state records of mlm-sample')
+    start = None if field is None else record.get(field)
+    if start is not None and not isinstance(start, str):
+        raise RecordError(f'"{field}" is a {type(start).__name__}, not a string; correct it, or leave --start out')
+    return Series(record.get("run"), record.get("id"), record.get("chain"), tau, n, start)
+
+
+class Naming(Job):
+    """Regions by labelled examples, embedded when the first record comes."""
+
+    def __init__(self, filter: Filter, options: dict[str, Any]) -> None:
+        super().__init__(filter, options)
+        self._labeller: Labeller | None = None
+        self._embedders: list[Record] = []
+        self._examples = Texts(filter, options["examples"], labelled=True)
+        self._drawn = Texts(filter, options["draws"], labelled=False) if options["draws"] else None
+
+    def add(self, record: Record) -> None:
+        if "embedding" in record:
+            vector = self._vector(record)
+            labeller = self._labeller or self._learn()
+            if len(vector) != labeller.weights.shape[1]:
+                raise RecordError(f"an embedding of {len(vector)} dimensions, the examples have "
+                                  f"{labeller.weights.shape[1]}; embed both with one model")
+            self._answer(record, *labeller.label(vector, self.options["reject"]))
+            return
+        if record.get("type") == "run" and record.get("command") == "mlm-embed":
+            self._embedders.append(record)
+        if not self.options["summary"]:
+            self.filter.output.write(record)
+
+    def _learn(self) -> Labeller:
+        files = [texts for texts in (self._examples, self._drawn) if texts is not None]
+        plain = next((texts for texts in files if texts.needs_embedder), None)
+        embedder = None
+        if plain is not None:
+            embedder = open_embedder(self.options, self._embedders, self.identity, plain.path)
+        labeller, head = regions(*self._examples.units(embedder, self.identity), self.options, self.identity)
+        self.names = labeller.names
+        if self._drawn is not None:
+            _, units = self._drawn.units(embedder, self.identity)
+            if units.shape[1] != labeller.weights.shape[1]:
+                raise bad(f"{self._drawn.path}: embeddings of {units.shape[1]} dimensions, the examples have "
+                          f"{labeller.weights.shape[1]}; embed both with one model")
+            self.draws = _counts((labeller.label(unit, self.options["reject"])[0] for unit in units), len(self.names))
+            head["draws"] = dict(zip((*self.names, "unnamed"), self.draws.tolist(), strict=True))
+        self._labeller = labeller
+        self._tell(head)
+        return labeller
+
+
+def _counts(drawn: Iterable[int], count: int) -> NDArray[np.int64]:
+    """How many are in each region and, last, in none: (count + 1,)."""
+    return np.bincount([region % (count + 1) for region in drawn], minlength=count + 1)

@@ -1,0 +1,144 @@
+"""Labelling: which named region of embedding space a text lies in, as labelled examples show it."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float64]
+
+PENALTY = 10.0
+"""C of the logistic regression on vectors of length 1: milder penalties have a lower log loss on held-out examples at
+equal accuracy, but name more texts of no region at all (examples/topics.jsonl against texts of other topics)."""
+
+WARMTH = 0.07
+"""Temperature of the nearest centroid's softmax over cosines: about as cautious as the regression."""
+
+FOLDS = 5
+NO_NAME = -1
+"""The index of a state that is in no region."""
+
+
+class Labeller(NamedTuple):
+    """A softmax over regions, p = softmax(weights u + bias) for a vector u of length 1.
+
+    names: K labels, in the order of the alphabet; weights (K, d); bias (K,).
+    """
+
+    names: tuple[str, ...]
+    weights: Vectors
+    bias: Vectors
+
+    def probabilities(self, units: Vectors) -> Vectors:
+        """The share of each region in vectors of length 1: (..., d) to (..., K)."""
+        scores = units @ self.weights.T + self.bias
+        shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
+
+    def label(self, vector: NDArray[np.floating], reject: float) -> tuple[int, float | None, str | None]:
+        """(index of the likeliest region, its probability, None); below `reject` no region, and the reason.
+
+        A vector that is zero or not finite has no probability either.
+        """
+        unit, reason = unit_of(vector)
+        if reason is not None:
+            return NO_NAME, None, reason
+        shares = self.probabilities(unit)
+        best = int(shares.argmax())
+        p = float(shares[best])
+        return (best, p, None) if p >= reject else (NO_NAME, p, "below_threshold")
+
+
+def unit_of(vector: NDArray[np.floating]) -> tuple[Vectors, str | None]:
+    """A vector scaled to length 1 in float64; zero ones and ones that are not finite stay, with the reason.
+
+    >>> unit_of(np.array([3.0, 4.0]))
+    (array([0.6, 0.8]), None)
+    """
+    result = vector.astype(np.float64)
+    largest = float(np.abs(result).max(initial=0.0))
+    if not np.isfinite(largest):
+        return result, "not_finite"
+    if largest == 0:
+        return result, "zero_norm"
+    result /= largest  # the square of a very small or large number would be 0 or infinite
+    return result / np.sqrt(result @ result), None
+
+
+def fit(units: Vectors, labels: Sequence[str], method: str) -> Labeller:
+    """A labeller from N vectors of length 1 (N, d) and their labels; method "logistic" or "centroid".
+
+    logistic: multinomial logistic regression by scikit-learn. centroid: p is the softmax of the cosines to the
+    centroids over WARMTH, so the likeliest region is that of the nearest one. ValueError for fewer than two labels.
+    """
+    names = tuple(sorted(set(labels)))
+    if len(names) < 2:
+        raise ValueError(f"{len(names)} label; regions are told apart by two labels or more")
+    return METHODS[method](units, np.searchsorted(np.array(names), np.array(labels)), names)
+
+
+def _logistic(units: Vectors, classes: NDArray[np.intp], names: tuple[str, ...]) -> Labeller:
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=PENALTY, max_iter=2000).fit(units, classes)
+    weights, bias = model.coef_, model.intercept_
+    if len(names) == 2:  # one row tells of two classes: the first one's scores are 0
+        weights, bias = np.vstack([np.zeros_like(weights), weights]), np.append(0.0, bias)
+    return Labeller(names, weights, bias)
+
+
+def _centroid(units: Vectors, classes: NDArray[np.intp], names: tuple[str, ...]) -> Labeller:
+    centroids = [unit_of(units[classes == k].mean(axis=0))[0] for k in range(len(names))]
+    return Labeller(names, np.array(centroids) / WARMTH, np.zeros(len(names)))
+
+
+METHODS: dict[str, Callable[[Vectors, NDArray[np.intp], tuple[str, ...]], Labeller]] = {
+    "logistic": _logistic, "centroid": _centroid,
+}
+
+
+class HeldOut(NamedTuple):
+    """How a labeller does on examples that it was not made from; what cannot be told is None, and `reason` says why.
+
+    accuracy: share of all examples whose likeliest label is their own, low and high its 95 % interval (Wilson).
+    named: share at or above the rejection threshold. named_accuracy: share of these with their own label.
+    log_loss: mean of -ln p(own label), in nats. confusion: (K, K + 1) counts, own label by given one, rejected last.
+    """
+
+    accuracy: float | None
+    low: float | None
+    high: float | None
+    named: float | None
+    named_accuracy: float | None
+    log_loss: float | None
+    confusion: list[list[int]] | None
+    folds: int | None
+    reason: str | None
+
+
+def held_out(units: Vectors, labels: Sequence[str], method: str, reject: float) -> HeldOut:
+    """Stratified cross-validation: each example is labelled by what the other folds' examples say.
+
+    It tells how well examples like these are told apart, not states of a chain, which may be shorter and odder.
+    """
+    from scipy.stats import binomtest
+    from sklearn.model_selection import StratifiedKFold
+
+    names, classes, counts = np.unique(np.array(labels), return_inverse=True, return_counts=True)
+    folds = min(FOLDS, int(counts.min()))
+    if folds < 2:
+        reason = f"one example of {names[counts.argmin()]}: none is left to hold out"
+        return HeldOut(None, None, None, None, None, None, None, None, reason)
+    shares = np.empty((len(units), len(names)))
+    for rest, held in StratifiedKFold(folds, shuffle=True, random_state=0).split(units, classes):
+        shares[held] = METHODS[method](units[rest], classes[rest], tuple(names)).probabilities(units[held])
+    given = shares.argmax(axis=1)
+    right, named = given == classes, shares.max(axis=1) >= reject
+    interval = binomtest(int(right.sum()), len(right)).proportion_ci(method="wilson")
+    confusion = np.zeros((len(names), len(names) + 1), dtype=int)
+    np.add.at(confusion, (classes, np.where(named, given, len(names))), 1)
+    own = np.maximum(shares[np.arange(len(classes)), classes], np.finfo(float).tiny)
+    return HeldOut(float(right.mean()), float(interval.low), float(interval.high), float(named.mean()),
+                   float(right[named].mean()) if named.any() else None, float(-np.log(own).mean()),
+                   confusion.tolist(), folds, None if named.any() else "named_accuracy: every example was rejected")
