@@ -91,7 +91,7 @@ def page(name: str, purpose: str) -> str:
     for section, text in body.items():
         parts = parts.replace(f".Sh {section}\n", f".Sh {section}\n{text}")
     others = [other for other in COMMANDS if other != name]
-    see_also = "".join(f".Xr {other} 1 ,\n" for other in others) + ".Xr mlm-records 5\n"
+    see_also = "".join(f".Xr {other} 1 ,\n" for other in others) + ".Xr mlm-records 5 ,\n.Xr mlm-glauber 7\n"
     return (f".\\\" Made by man/build.py from man/parts/{name}.mdoc and the command's own options.\n"
             f".Dd {DATE}\n.Dt {name.upper()} 1\n.Os mlmglauber\n.Sh NAME\n.Nm {name}\n.Nd {purpose}\n"
             f".Sh SYNOPSIS\n.Nm\n.Op Ar option ...\n.Op Ar\n{parts}.Sh SEE ALSO\n{see_also}")
