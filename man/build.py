@@ -16,6 +16,7 @@ MAN = Path(__file__).parent
 DATE = "December 1, 2026"
 COMMANDS = {
     "mlm-basins": "name the regions of embedding space that chains visit",
+    "mlm-couple": "how long two chains take to meet",
     "mlm-drift": "how far chains have gone from where they started",
     "mlm-embed": "add sentence embeddings to records",
     "mlm-exact": "everything about a small chain, exactly",

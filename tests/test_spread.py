@@ -24,7 +24,9 @@ def texts(sh, tables):
 
 
 @pytest.mark.parametrize("command", [SAMPLE, "mlm-rect -m a.json --seed 3 --rectangles 3",
-                                     "mlm-influence -m a.json --seed 3"])
+                                     "mlm-influence -m a.json --seed 3",
+                                     "mlm-couple -m a.json --seed 3 --tau 0.5,1 --max-steps 60",
+                                     "mlm-couple -m a.json --seed 3 --start random --pairs 2 --max-steps 60"])
 def test_the_shards_together_are_the_whole(sh, texts, command):
     whole = sh(f"{command} in")
     parts = [sh(f"{command} --shard {k}/3 in") for k in (1, 2, 3)]

@@ -103,6 +103,8 @@ class Filter:
         """The first record of the whole input, which names a run: also where another process has read it."""
         self.shard: tuple[int, int] | None = None
         """(i, N): only the records i, N + i, 2 N + i, ... are answered, counted from 0."""
+        self.mute = False
+        """Bad records are passed over: another process of this run tells of them."""
         self.warm: dict[Any, Any] = {}
         """What was opened and may be used again: see `once`."""
 
@@ -172,6 +174,8 @@ class Filter:
 
     def bad(self, error: RecordError, place: str) -> None:
         """Tell of a bad record; under --strict that is the end."""
+        if self.mute:
+            return
         error.place = error.place or place
         if self.strict:
             raise error

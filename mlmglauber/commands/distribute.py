@@ -35,6 +35,10 @@ def distribute(filter: Filter, command: str, address: str, options: dict[str, An
         if options.get(name):
             raise click.UsageError(f"--dask writes records as they come; --{name.replace('_', '-')} needs them all: "
                                    f"run {command} without it, on the output")
+    if command == "mlm-couple" and options["start"] in (None, "pair") and not (options["start"] is None
+                                                                                and options["lag"]):
+        raise click.UsageError("--start pair takes two records at a time, which --dask may give to two workers; use "
+                               "--shard, or another --start")
     try:
         import distributed  # noqa: F401 - that it is there
     except ImportError as error:

@@ -1,0 +1,89 @@
+"""What many pairs say together: of each temperature and length, each temperature, each length, and all."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlmglauber.measures.crossover import crossovers, trend
+from mlmglauber.measures.drift import Times, fit_c, n_log_n
+from mlmglauber.measures.lag import bound, estimate, geometric_steps, lag_to_try, mixing_time
+from mlmglauber.measures.meeting import Pair, grouped, growth, times_of
+from mlmglauber.measures.survival import kaplan_meier
+
+Summary = dict[str, Any]
+
+
+def summarise(pairs: Sequence[Pair], budget: float, eps: Sequence[float]) -> Iterator[Summary]:
+    """For each kind: a summary of each (tau, n), of each tau, of each n, and one of all."""
+    for kind, members in grouped(pairs, lambda pair: pair.kind):
+        told = {"type": "summary", "of": "pair", **kind._asdict()}
+        groups = grouped(members, lambda pair: (pair.tau, pair.n))
+        for (tau, n), group in groups:
+            yield {**told, "over": "group", "tau": tau, "n": n, **of_group(group, eps)}
+        for tau, group in grouped(members, lambda pair: pair.tau):
+            yield {**told, "over": "tau", "tau": tau, **of_temperature(group)}
+        found = crossovers(members, budget)
+        for n, crossover in found.items():
+            yield {**told, "over": "n", "n": n, "budget": budget, **crossover.told()}
+        yield {**told, "over": "all", "pairs": len(members), "lengths": list(found), "budget": budget,
+               **trend(found)}
+
+
+def of_group(pairs: Sequence[Pair], eps: Sequence[float]) -> Summary:
+    """Survival of the pairs of one temperature and length and, with a lag, the bounds. Times are joint steps.
+
+    frozen: pairs not met of which no state changed in the second half of the time. horizon: until when all were
+    watched, that of the restricted mean.
+    """
+    times, censored = times_of(pairs)
+    curve = kaplan_meier(times, censored)
+    horizon = min(pair.max_steps for pair in pairs)
+    unit = n_log_n(pairs[0].n)
+    median = curve.median
+    return {
+        "pairs": len(pairs), "texts": len({pair.text for pair in pairs}), "met": int((~censored).sum()),
+        "censored": int(censored.sum()),
+        "frozen": sum(pair.meeting is None and 2 * pair.last_change <= pair.max_steps for pair in pairs),
+        "median": median, "median_low": curve.low, "median_high": curve.high,
+        "median_n_log_n": median / unit if median is not None and unit else None,
+        "reason": None if median is not None else "median: over half of the pairs are censored",
+        "restricted_mean": curve.restricted_mean(horizon), "horizon": horizon,
+        **(of_lag(pairs, eps) if pairs[0].kind.lag else {}),
+    }
+
+
+def of_lag(pairs: Sequence[Pair], eps: Sequence[float]) -> Summary:
+    """The L-lag bounds at geometric steps and the mixing times that they give; None when a pair did not meet."""
+    lag, texts = pairs[0].kind.lag, [pair.text for pair in pairs]
+    met = [pair.meeting for pair in pairs if pair.meeting is not None]
+    if len(met) < len(pairs):
+        reason = f"{len(pairs) - len(met)} of {len(pairs)} pairs did not meet: no bound"
+        return {"bound": None, "tmix": None, "bound_reason": reason, "lag_to_try": None}
+    meetings = np.array(met, dtype=np.int64) + lag
+    latest = max(met)
+    steps = geometric_steps(2 * latest)
+    steps = steps[: 1 + next((k for k, step in enumerate(steps) if step >= latest), 0)]
+    found = []
+    for k, t in enumerate(steps):
+        whole = bound(meetings, lag, t, texts)
+        sums = np.array([pair.sums[k] if pair.sums and k < len(pair.sums) else 0 for pair in pairs], dtype=np.float64)
+        hamming = estimate(sums, texts)
+        found.append({"t": t, "tv": whole.mean, "tv_error": whole.error, "hamming": hamming.mean,
+                      "hamming_error": hamming.error})
+    mixing = [dict(zip(("eps", "t", "t_high"), (level, *mixing_time(meetings, lag, level, texts)), strict=True))
+              for level in eps]
+    return {"bound": found, "tmix": mixing, "bound_reason": None, "lag_to_try": lag_to_try(meetings, lag)}
+
+
+def of_temperature(pairs: Sequence[Pair]) -> Summary:
+    """C of T = C n ln n over all lengths at one temperature, and whether times grow faster than that."""
+    groups = []
+    for n, members in grouped(pairs, lambda pair: pair.n):
+        times, censored = times_of(members)
+        groups.append(Times(n, times, censored, [pair.text for pair in members]))
+    fit, grown = fit_c(groups), growth(groups)
+    return {"pairs": len(pairs), "lengths": [group.n for group in groups], "c": fit.c, "c_low": fit.low,
+            "c_high": fit.high, "c_reason": fit.reason,
+            "growth": grown.rate, "growth_low": grown.low, "growth_high": grown.high, "growth_p": grown.p,
+            "growth_reason": grown.reason}

@@ -1,0 +1,270 @@
+"""Couplings of laws against exact sums, and groups of chains against enumerated kernels."""
+
+import numpy as np
+import pytest
+from oracles import TABLE_A, law_after
+from scipy.stats import chisquare
+
+from mlmglauber.dynamics.coupling import COUPLINGS, Maximal, Quantile, Race, coupled, exponentials, mass, shares
+from mlmglauber.dynamics.engine import Chain, Engine, Watch
+from mlmglauber.dynamics.law import laws
+from mlmglauber.dynamics.pairs import Group, advance, alone
+from mlmglauber.models.conditionals import TableConditional
+
+A = TableConditional(TABLE_A)
+P, Q = TABLE_A[0][0], TABLE_A[0][2]
+DRAWS = 100_000
+
+
+def law(probabilities, tau=1.0):
+    with np.errstate(divide="ignore"):
+        return laws(np.log(np.atleast_2d(probabilities)), [tau])[0]
+
+
+def dense(made, size):
+    row = np.zeros(size)
+    row[made.tokens] = shares(made)
+    return row
+
+
+def pairs_of_laws():
+    """Table A's pair, random ones, and ones of which each has left out other tokens."""
+    generator = np.random.default_rng(0)
+    yield law(P), law(Q)
+    for size in (2, 7, 40):
+        for tau in (0.05, 0.3, 1.0, 4.0):
+            yield tuple(law(generator.dirichlet(np.ones(size)), tau) for _ in range(2))
+    yield law([0.5, 0.5, 0, 0]), law([0, 0, 0.2, 0.8])
+
+
+def joint(coupling, p, q, size):
+    """(V, V): the exact law of the two tokens, integrated over the uniforms."""
+    table = np.zeros((size, size))
+    for x in range(size):
+        for y in range(size):
+            if isinstance(coupling, Maximal):
+                table[x, y] = coupling.box((x, y)).volume
+            else:  # one uniform for both: what the two stretches share
+                (a, b, total), (c, d, other) = p.stretch(x), q.stretch(y)
+                table[x, y] = max(0.0, min(b / total, d / other, 1.0) - max(a / total, c / other))
+    return table
+
+
+@pytest.mark.parametrize("kind", [Maximal, Quantile])
+def test_marginals_are_exact(kind):
+    for p, q in pairs_of_laws():
+        size = 1 + int(max(p.tokens.max(), q.tokens.max()))
+        table = joint(kind(p, q), p, q, size)
+        assert table.sum(axis=1) == pytest.approx(dense(p, size), abs=1e-14)
+        assert table.sum(axis=0) == pytest.approx(dense(q, size), abs=1e-14)
+        if kind is Maximal:
+            assert np.trace(table) == pytest.approx(np.minimum(dense(p, size), dense(q, size)).sum(), abs=1e-14)
+
+
+def test_residuals_are_independent():
+    """P(x, y) = (p - q)^+ (q - p)^+ / TV where x and y differ."""
+    for p, q in pairs_of_laws():
+        size = 1 + int(max(p.tokens.max(), q.tokens.max()))
+        difference = dense(p, size) - dense(q, size)
+        mine, other = np.maximum(difference, 0), np.maximum(-difference, 0)
+        table = joint(Maximal(p, q), p, q, size)
+        np.fill_diagonal(table, 0)
+        assert table == pytest.approx(np.outer(mine, other) / other.sum(), abs=1e-13)
+
+
+def race_agreement(p, q):
+    """sum_v 1 / sum_w max(p(w)/p(v), q(w)/q(v)): the minimum of the two races' clocks is a race itself."""
+    return sum(1 / np.maximum(p / p[v], q / q[v]).sum() for v in range(len(p)) if p[v] and q[v])
+
+
+@pytest.mark.parametrize(("kind", "agreement"), [("maximal", 0.4), ("race", 0.325), ("quantile", 0.2)])
+def test_a_hundred_thousand_draws(kind, agreement):
+    """Marginals by chi-square and agreement within 4 standard errors; a right coupling fails with about 2e-3."""
+    if kind == "race":
+        assert race_agreement(np.array(P), np.array(Q)) == pytest.approx(agreement, abs=1e-12)
+    coupling = coupled(kind, [law(P), law(Q)])
+    generator = np.random.default_rng(5)
+    noise = generator.random((DRAWS, 3))
+    if kind == "race":
+        noise = exponentials(noise)
+    elif kind == "quantile":
+        noise[:, 1] = noise[:, 0]
+    tokens = np.array([coupling.draw(row) for row in noise])
+    for column, expected in zip(tokens.T, (P, Q), strict=True):
+        assert chisquare(np.bincount(column, minlength=3), np.array(expected) * DRAWS).pvalue > 1e-3
+    error = (agreement * (1 - agreement) / DRAWS) ** 0.5
+    assert abs((tokens[:, 0] == tokens[:, 1]).mean() - agreement) < 4 * error
+
+
+def test_draws_lie_in_the_boxes_of_their_tokens():
+    generator = np.random.default_rng(1)
+    for p, q in pairs_of_laws():
+        for coupling in (Maximal(p, q), Quantile(p, q)):
+            for noise in generator.random((300, 3)):
+                if isinstance(coupling, Quantile):
+                    noise[1] = noise[0]
+                box = coupling.box(coupling.draw(noise))
+                assert all(low <= u * total < high for u, (low, high, total) in zip(noise, box, strict=True))
+
+
+@pytest.mark.parametrize("kind", COUPLINGS)
+def test_equal_laws_always_agree(kind):
+    """Also with the largest uniforms there are."""
+    generator = np.random.default_rng(2)
+    for tau in (0.03, 1.0, 30.0):
+        logits = np.log(generator.dirichlet(np.ones(500), size=1))
+        coupling = coupled(kind, [laws(logits, [tau])[0], laws(logits, [tau])[0]])
+        noise = np.vstack([generator.random((2000, 500)), np.full((1, 500), 1 - 2.0**-53), np.zeros((1, 500))])
+        rows = exponentials(noise) if kind == "race" else noise[:, [0, 0, 1]] if kind == "quantile" else noise[:, :3]
+        assert all(x == y for x, y in map(coupling.draw, rows))
+
+
+def test_a_race_of_several_laws_is_a_race_of_each_two():
+    """Each agreement within 4 standard errors: a right race fails with about 2e-4."""
+    rows = [np.array(row) for row in TABLE_A[0]]
+    race = Race([law(row) for row in rows])
+    noise = exponentials(np.random.default_rng(3).random((20_000, 3)))
+    tokens = np.array([race.draw(row) for row in noise])
+    for j in range(3):
+        for k in range(j):
+            expected = race_agreement(rows[j], rows[k])
+            assert abs((tokens[:, j] == tokens[:, k]).mean() - expected) < 4 * (expected / len(tokens)) ** 0.5
+
+
+def test_a_race_is_keyed_by_token():
+    """A law that left tokens out races with the same clocks."""
+    whole, cut = law([0.3, 0.3, 0.4]), law([0, 0.3, 0.7])
+    assert cut.tokens.tolist() == [1, 2]
+    clocks = np.array([0.0, 1.0, 9.0])
+    assert Race([whole, cut]).draw(clocks) == (0, 1)
+
+
+def test_mass_of_a_token_that_was_left_out():
+    assert mass(law([0, 1.0]), 0) == 0
+    assert mass(law([0.25, 0.75]), 1) == pytest.approx(0.75, abs=1e-15)
+
+
+def group(starts, *, tau=1.0, number=0, coupling="maximal", steps=100, solo=0, table=A, seed=1, **more):
+    chains = [alone(ids, solo if k == 0 else 0, tau=tau, seed=seed, record=f"lead {k}", number=number)
+              for k, ids in enumerate(starts)]
+    return Group(chains, tau=tau, seed=seed, record="r", number=number, coupling=coupling, steps=steps,
+                 vocab=table.vocab_size, **more)
+
+
+def finish(groups, memory=1 << 20, table=A, rows=64):
+    engine = Engine(table, rows, memory)
+    while working := [each for each in groups if not each.finished]:
+        advance(engine, working)
+    return engine
+
+
+@pytest.mark.parametrize("coupling", COUPLINGS)
+def test_each_chain_of_a_pair_has_its_own_law(coupling):
+    """800 pairs, fixed seed; chi-square against the enumerated kernel rejects a right pair with probability 2e-3."""
+    groups = [group([[0, 1], [2, 2]], number=k, coupling=coupling, steps=4, emit=4) for k in range(800)]
+    finish(groups)
+    for k, start in enumerate((1, 8)):
+        last = np.array([each.shown[-1].states[k] for each in groups])
+        counts = np.bincount(last @ [3, 1], minlength=9)
+        assert chisquare(counts, law_after(A, 1.0, "random", start, 4) * len(groups)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("coupling", ["maximal", "quantile"])
+def test_the_first_chain_is_the_chain_of_the_engine(coupling):
+    """The same streams and the same draws, bit for bit, before the meeting and after it."""
+    for tau in (0.3, 1.0):
+        pair = group([[0, 1], [2, 2]], tau=tau, coupling=coupling, emit=1)
+        finish([pair])
+        chain = Chain([0, 1], tau=tau, seed=1, record="r", number=0, watch=Watch(100))
+        engine = Engine(A)
+        while chain.step < 100:
+            engine.advance([chain])
+        trajectory = [event.ids.tolist() for event in chain.events]
+        assert [shown.states[0].tolist() for shown in pair.shown][1:] == trajectory
+
+
+@pytest.mark.parametrize("coupling", COUPLINGS)
+def test_a_pair_that_met_is_one_chain(coupling):
+    """Equal at every step from the meeting on, different before it; then one conditional a step, before it two."""
+    for number in range(20):
+        pair = group([[0, 1], [2, 2]], number=number, coupling=coupling, emit=1)
+        engine = Engine(A, rows=1, memory=0)  # no room to ask ahead
+        while not pair.finished:
+            rows, met = engine.counters.rows, pair.meeting is not None
+            advance(engine, [pair])
+            assert engine.counters.rows - rows <= (1 if met else 2)
+        assert pair.meeting is not None
+        for shown in pair.shown:
+            assert (shown.states[0].tolist() == shown.states[1].tolist()) == (shown.step >= pair.meeting)
+        assert pair.states[0] is pair.states[1]
+
+
+def test_equal_starts_have_met_at_once_and_a_lagged_pair_after_one_step():
+    for lag, meeting in ((0, 0), (3, 1)):
+        pair = group([[0, 1], [0, 1]], lag=lag)
+        finish([pair])
+        assert (pair.meeting, pair.step) == (meeting, 0)
+
+
+def test_a_frozen_pair_is_censored():
+    """00 and 22 are each other's far traps: at tau 0 they stay, and nothing is asked twice."""
+    pair = group([[0, 0], [2, 2]], tau=0.0, steps=100_000)
+    engine = finish([pair])
+    assert (pair.meeting, pair.step, pair.last_change) == (None, 100_000, 0)
+    assert list(pair.history[1]) == [2]
+    assert engine.counters.rows == 4
+
+
+@pytest.mark.parametrize("coupling", COUPLINGS)
+def test_a_pair_is_the_same_alone_or_in_a_batch_and_whatever_is_remembered(coupling):
+    def all_of(groups, **how):
+        finish(groups, **how)
+        return [(each.meeting, list(each.history[0]), list(each.history[1]),
+                 [[state.tolist() for state in shown.states] for shown in each.shown]) for each in groups]
+
+    def made(number, tau):
+        return group([[0, 1], [2, 2]], number=number, tau=tau, coupling=coupling, steps=60, emit=7)
+
+    cases = [(number, tau) for number in range(8) for tau in (0.2, 0.5, 2.0)]
+    together = all_of([made(*case) for case in cases])
+    assert together == [all_of([made(*case)])[0] for case in cases]
+    assert together == all_of([made(*case) for case in cases], memory=0, rows=3)
+
+
+def test_replicas_of_a_race_are_a_grand_coupling():
+    """The first two of five are the pair of two; all have met when the last has."""
+    starts = [[0, 1], [2, 2], [1, 1], [0, 0], [1, 0]]
+    for number in range(10):
+        two, five = (group(starts[:count], number=number, coupling="race", emit=1) for count in (2, 5))
+        finish([two, five])
+        for a, b in zip(two.shown, five.shown, strict=True):
+            assert [state.tolist() for state in a.states] == [state.tolist() for state in b.states[:2]]
+        assert five.meeting >= two.meeting
+        assert five.distinct == 1
+
+
+def test_the_lead_of_a_lagged_pair_runs_alone_first():
+    chain = Chain([0, 1], tau=1.0, seed=1, record="lead 0", number=0, watch=Watch(5))
+    engine = Engine(A)
+    while chain.step < 5:
+        engine.advance([chain])
+    pair = group([[0, 1], [0, 1]], solo=5, lag=5, emit=1)
+    assert not pair.ready()
+    finish([pair])
+    assert pair.shown[0].states[0].tolist() == chain.ids.tolist()
+    assert pair.shown[0].states[1].tolist() == [0, 1]
+
+
+def test_a_conditional_that_is_no_law_breaks_the_pair_alone():
+    class Broken(TableConditional):
+        def log_probs(self, ids, sites):
+            rows = super().log_probs(ids, sites)
+            rows[(sites == 1) & (ids[:, 0] == 2)] = np.nan
+            return rows
+
+    table = Broken(TABLE_A)
+    good, bad = group([[0, 0], [0, 1]], number=3), group([[0, 1], [2, 2]], number=1)
+    finish([good, bad], table=table)
+    assert bad.broken == 1
+    assert bad.finished
+    assert good.broken is not None or good.meeting is not None

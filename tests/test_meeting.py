@@ -1,0 +1,187 @@
+"""Meeting times of many pairs: medians, growth with n and the crossover, on times of known laws."""
+
+from math import ceil, exp, inf, log
+
+import numpy as np
+import pytest
+
+from mlmglauber.measures.crossover import crossovers, interval, trend
+from mlmglauber.measures.drift import Times, n_log_n
+from mlmglauber.measures.meeting import Kind, Pair, growth, times_of
+from mlmglauber.measures.meeting_summary import of_group, summarise
+
+KIND = Kind("m", "maximal", "pair", 0, 2)
+LAGGED = KIND._replace(lag=5, start="text")
+
+
+def pair(meeting, *, tau=1.0, n=8, text="0", kind=KIND, max_steps=1000, last_change=0, sums=None):
+    return Pair(kind, text, tau, n, meeting, max_steps, last_change, sums)
+
+
+def exponential_pairs(mean, taus, lengths, count=40, horizon=25.0, seed=0):
+    """Pairs with exponential meeting times of the given mean(tau, n) in units of n ln n, censored at the horizon."""
+    generator = np.random.default_rng(seed)
+    made = []
+    for n in lengths:
+        limit = ceil(horizon * n_log_n(n))
+        for tau in taus:
+            for k in range(count):
+                time = int(generator.exponential(mean(tau, n) * n_log_n(n)))
+                made.append(pair(time if time <= limit else None, tau=tau, n=n, text=str(k), max_steps=limit))
+    return made
+
+
+def test_oracle_of_a_group():
+    """ORACLES: hits at 5 and 9 and one censored at 20 have median 9 and restricted mean 11.3333."""
+    group = of_group([pair(5, max_steps=20), pair(9, max_steps=20), pair(None, max_steps=20, last_change=3)], [0.25])
+    assert (group["median"], group["restricted_mean"]) == (9.0, pytest.approx(11.3333, abs=5e-5))
+    assert (group["met"], group["censored"], group["frozen"]) == (2, 1, 1)
+    assert group["median_n_log_n"] == pytest.approx(9 / (8 * log(8)))
+
+
+def test_a_group_that_did_not_meet():
+    group = of_group([pair(None, last_change=700), pair(None)], [0.25])
+    assert (group["median"], group["met"], group["frozen"]) == (None, 0, 1)
+    assert "censored" in group["reason"]
+    assert group["restricted_mean"] == group["horizon"] == 1000
+
+
+def test_equal_starts_have_median_0():
+    group = of_group([pair(0), pair(0)], [0.25])
+    assert (group["median"], group["restricted_mean"], group["median_n_log_n"]) == (0.0, 0.0, 0.0)
+
+
+def groups_of(mean, lengths=(8, 16, 32), count=60, **more):
+    made = []
+    for n in lengths:
+        members = exponential_pairs(lambda tau, n: mean(n), [1.0], [n], count, seed=n, **more)
+        made.append(Times(n, *times_of(members), [member.text for member in members]))
+    return made
+
+
+def test_growth_sees_an_exponential():
+    """Medians grow by e^(0.05) a site beyond n ln n: the rate's interval holds it, and the test rejects n ln n."""
+    found = growth(groups_of(lambda n: exp(0.05 * n)))
+    assert found.reason is None
+    assert 0 < found.low < 0.05 < found.high
+    assert found.p < 1e-3
+
+
+def test_growth_lets_n_log_n_be():
+    """Rejects with about 5 %; the seeds are fixed."""
+    found = growth(groups_of(lambda n: 3.0))
+    assert found.low < 0 < found.high
+    assert found.p > 0.05
+
+
+def test_growth_without_medians_has_its_test_still():
+    found = growth(groups_of(lambda n: 2.0 if n == 8 else 1e6))
+    assert (found.rate, found.low) == (None, None)
+    assert "median" in found.reason
+    assert found.p < 1e-6
+
+
+def test_growth_that_cannot_be_told():
+    assert "two lengths" in growth(groups_of(lambda n: 3.0, lengths=(8,))).reason
+    nobody = growth([Times(n, np.full(4, 9.0), np.ones(4, bool), list("abcd")) for n in (8, 16)])
+    assert (nobody.rate, nobody.p) == (None, None)
+    one_text = growth([Times(n, np.arange(1.0, 5.0), np.zeros(4, bool), ["a"] * 4) for n in (8, 16)])
+    assert one_text.rate is not None
+    assert "one text" in one_text.reason
+
+
+TAUS = [0.5, 1.0, 1.5, 2.0, 2.5, 3.0]
+
+
+def true_crossing(n):
+    """Mean 10 / ln 2 units, median 10, at tau = 1.2 and 1.8."""
+    return {8: 1.2, 32: 1.8}[n]
+
+
+def falling(tau, n):
+    return 10 / log(2) * exp(-3 * (tau - true_crossing(n)))
+
+
+def test_the_crossover_is_found_and_its_rise():
+    """The 95 % intervals hold the true temperatures (a seed in ten fails), whatever is censored above the budget."""
+    for horizon in (10.0, 25.0):
+        found = crossovers(exponential_pairs(falling, TAUS, (8, 32), count=60, horizon=horizon, seed=4), 10.0)
+        for n, crossover in found.items():
+            told = crossover.told()
+            assert told["crossover_low"] < true_crossing(n) < told["crossover_high"]
+            assert told["crossover_low"] < told["crossover"] < told["crossover_high"]
+            assert told["between"][0] < told["crossover"] < told["between"][1]
+            assert told["crossover_reason"] is None
+        rise = trend(found)
+        assert rise["per_doubling_low"] < 0.3 < rise["per_doubling_high"]  # 0.6 over two doublings
+        assert rise["per_doubling_low"] > 0
+
+
+def test_longer_watching_moves_no_crossover():
+    short, long = (crossovers(exponential_pairs(falling, TAUS, (8, 32), horizon=horizon), 10.0)
+                   for horizon in (10.0, 50.0))
+    assert all(short[n].tau == long[n].tau for n in short)
+    assert all(np.array_equal(short[n].draws, long[n].draws) for n in short)
+
+
+@pytest.mark.parametrize(("mean", "taus", "reason"), [
+    (lambda tau, n: 0.1, TAUS, "within the budget at every tau"),
+    (lambda tau, n: 1e9, TAUS, "above the budget at every tau"),
+    (lambda tau, n: 3.0, [1.0], "two temperatures"),
+])
+def test_no_crossover_and_why(mean, taus, reason):
+    told = crossovers(exponential_pairs(mean, taus, (8,)), 10.0)[8].told()
+    assert told["crossover"] is told["crossover_low"] is told["crossover_high"] is told["between"] is None
+    assert reason in told["crossover_reason"]
+
+
+def test_a_crossover_needs_pairs_that_were_watched_for_the_budget():
+    told = crossovers(exponential_pairs(lambda tau, n: 20.0, TAUS, (8,), horizon=5.0), 10.0)[8].told()
+    assert told["crossover"] is None
+    assert "less than the budget" in told["crossover_reason"]
+
+
+def test_a_crossover_of_one_text_has_no_interval():
+    pairs = [member._replace(text="0") for member in exponential_pairs(falling, TAUS, (8,))]
+    told = crossovers(pairs, 10.0)[8].told()
+    assert told["crossover"] is not None
+    assert told["crossover_low"] is None
+    assert "one text" in told["crossover_reason"]
+
+
+def test_shares_that_rise_are_made_to_fall():
+    """3 of 4, 1 of 4, 3 of 4 and none late: isotonic 3/4, 1/2, 1/2, 0."""
+    pairs = []
+    for tau, late in ((1.0, 3), (2.0, 1), (3.0, 3), (4.0, 0)):
+        pairs += [pair(None if k < late else 1, tau=tau, text=str(k)) for k in range(4)]
+    assert crossovers(pairs, 10.0)[8].tau == pytest.approx(2.0)
+
+
+def test_ends_of_intervals():
+    assert interval(np.array([1.0] * 50 + [inf] * 50)) == (1.0, None)
+    assert interval(np.empty(0)) == (None, None)
+
+
+def test_lagged_groups():
+    """Times are counted from the lag on; distances sum up; one censored pair leaves no bound."""
+    pairs = [pair(1, kind=LAGGED, n=2, sums=[2, 0]), pair(3, kind=LAGGED, n=2, sums=[4, 3, 1, 0]),
+             pair(9, kind=LAGGED, n=2, sums=[9, 8, 7, 6, 5, 3, 1, 0])]
+    group = of_group(pairs, [0.5])
+    assert [(row["t"], row["tv"]) for row in group["bound"]] == [
+        (0, pytest.approx(4 / 3)), (1, 1.0), (2, 1.0), (3, 2 / 3), (4, pytest.approx(1 / 3)), (6, 1 / 3), (8, 1 / 3),
+        (12, 0)]
+    assert [row["hamming"] for row in group["bound"]] == pytest.approx(
+        [5, 11 / 3, 8 / 3, 2, 5 / 3, 1, 1 / 3, 0])
+    assert group["tmix"] == [{"eps": 0.5, "t": 4, "t_high": None}]
+    broken = of_group([*pairs, pair(None, kind=LAGGED)], [0.5])
+    assert broken["bound"] is broken["tmix"] is None
+    assert broken["bound_reason"] == "1 of 4 pairs did not meet: no bound"
+
+
+def test_summaries_of_everything():
+    pairs = [*exponential_pairs(falling, TAUS, (8, 32), count=10), pair(3, kind=LAGGED, n=2, sums=[1, 0])]
+    found = list(summarise(pairs, 10.0, [0.25]))
+    assert [summary["over"] for summary in found] == [*["group"] * 12, *["tau"] * 6, "n", "n", "all",
+                                                      "group", "tau", "n", "all"]
+    assert all(summary["of"] == "pair" for summary in found)
+    assert {summary["lag"] for summary in found[:21]} == {0}
