@@ -34,12 +34,12 @@ def seconds(action: Callable[[], Any]) -> float:
 
 
 def help_times(folder: Path) -> Iterator[Row]:
-    for name in ("mlm-sample", "mlm-embed", "mlm-drift"):
-        command = [BIN / name, "--help"]
+    for path in sorted(BIN.glob("mlm-*")):
+        command = [path, "--help"]
         times = [seconds(lambda command=command: subprocess.run(command, stdout=subprocess.DEVNULL, check=True))
                  for _ in range(7)]
         median = statistics.median(times)
-        yield Row(f"{name} --help", f"{median:.3f} s", "<= 0.2 s", median <= 0.2)
+        yield Row(f"{path.name} --help", f"{median:.3f} s", "<= 0.2 s", median <= 0.2)
 
 
 def bert_base(folder: Path) -> str:
@@ -200,7 +200,36 @@ def engines(folder: Path) -> Iterator[Row]:
         yield Row(*row)
 
 
-BENCHES = {"help": help_times, "sample": sampling, "drift": drifting, "embed": embedding, "engine": engines}
+def rectangles(folder: Path) -> Iterator[Row]:
+    from tests.bench.rect import rectangle_rows
+
+    for row in rectangle_rows(folder, bert_base):
+        yield Row(*row)
+
+
+def coupling(folder: Path) -> Iterator[Row]:
+    from tests.bench.couple import couple_rows
+
+    for row in couple_rows(folder, bert_base):
+        yield Row(*row)
+
+
+def trapping(folder: Path) -> Iterator[Row]:
+    from tests.bench.traps import trap_rows
+
+    for row in trap_rows(folder, peak):
+        yield Row(*row)
+
+
+def spreading(folder: Path) -> Iterator[Row]:
+    from tests.bench.spread import spread_rows
+
+    for row in spread_rows(folder, bert_base):
+        yield Row(*row)
+
+
+BENCHES = {"help": help_times, "sample": sampling, "drift": drifting, "embed": embedding, "engine": engines,
+           "rect": rectangles, "couple": coupling, "traps": trapping, "spread": spreading}
 
 
 def main() -> int:

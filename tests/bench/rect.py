@@ -1,7 +1,7 @@
 """Rectangles a second against a script that scores each of the four rows in a batch-1 call of its own."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +55,14 @@ def by_hand(model: Any, lm: Any, texts: list[list[int]]) -> float:
     return (time.perf_counter() - begin) / BY_HAND / len(texts)
 
 
-def rows(place: str) -> Iterator[tuple[str, str, str, bool]]:
-    """(what, figure, wanted, ok) at BERT-base size; place: a checkpoint of that size."""
+def rectangle_rows(folder: Path, bert_base: Callable[[Path], str]) -> Iterator[tuple[str, str, str, bool]]:
+    """(what, figure, wanted, ok) at BERT-base size."""
     import torch
     from transformers import AutoModelForMaskedLM
 
     from mlmglauber.models.masked_lm import MaskedLM
 
+    place = bert_base(folder)
     plain = AutoModelForMaskedLM.from_pretrained(Path(place), dtype=torch.float32).eval()
     found = {}
     for dtype in ("float32", "bfloat16"):
