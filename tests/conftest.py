@@ -3,6 +3,7 @@
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,14 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(Path(__file__).parent))
 
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads of two workers that spin take each other's cores
+
+SLOW_FILES = ("test_pipelines.py", "test_man.py", "test_conventions.py")
+
+
+def pytest_collection_modifyitems(items):
+    """Long tests first: what is left at the end is quick, and the workers are done at one time."""
+    items.sort(key=lambda item: SLOW_FILES.index(item.path.name) if item.path.name in SLOW_FILES else len(SLOW_FILES))
 
 
 class Result(NamedTuple):
@@ -33,21 +42,32 @@ class Result(NamedTuple):
         return [record for record in self.records if record["type"] == "state"]
 
 
-@pytest.fixture
-def sh(tmp_path):
-    """Run a line of bash in an empty folder, this environment's commands first on the PATH."""
+def shell(folder):
+    """A function that runs a line of bash in a folder, this environment's commands first on the PATH."""
 
     def run(line, stdin=b"", timeout=120, **environment):
         variables = {**os.environ, "PATH": PATH, "TERM": "xterm", **environment}
         for name in ("MLM_MODEL", "MLM_DEVICE", "MLM_EMBEDDER", "NO_COLOR"):
             if name not in environment:
                 variables.pop(name, None)
-        done = subprocess.run(["bash", "-o", "pipefail", "-c", line], input=stdin, capture_output=True, cwd=tmp_path,
-                              env=variables, timeout=timeout, check=False)
-        return Result(done.returncode, done.stdout, done.stderr.decode())
+        process = subprocess.Popen(["bash", "-o", "pipefail", "-c", line], stdin=subprocess.PIPE, cwd=folder,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=variables, process_group=0)
+        try:
+            out, err = process.communicate(stdin, timeout)
+        except BaseException:  # bash alone would leave its commands running
+            os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+            raise
+        return Result(process.returncode, out, err.decode())
 
-    run.folder = tmp_path
+    run.folder = folder
     return run
+
+
+@pytest.fixture
+def sh(tmp_path):
+    """`shell` in a folder of the test's own."""
+    return shell(tmp_path)
 
 
 @pytest.fixture

@@ -5,26 +5,39 @@ import shutil
 import numpy as np
 import orjson
 import pytest
-from conftest import ROOT
+from conftest import ROOT, shell
 
-PIPE = ("mlm-sample -t 0.5,2 -c 2 --length 12 --sweeps 4 --seed 1 passages.jsonl | mlm-embed --encoding base64 | "
-        "mlm-drift")
+SAMPLE = "mlm-sample -t 0.5,2 -c 2 --length 12 --sweeps 4 --seed 1 passages.jsonl"
+
+
+def write_passages(folder, count=5):
+    """The first so many bundled passages as passages.jsonl in a folder; the passages."""
+    lines = (ROOT / "examples" / "passages.jsonl").read_bytes().splitlines(keepends=True)[:count]
+    (folder / "passages.jsonl").write_bytes(b"".join(lines))
+    return [orjson.loads(line) for line in lines]
 
 
 @pytest.fixture
 def passages(sh):
-    lines = (ROOT / "examples" / "passages.jsonl").read_bytes().splitlines(keepends=True)
-    (sh.folder / "passages.jsonl").write_bytes(b"".join(lines[:5]))
-    return [orjson.loads(line) for line in lines]
+    return write_passages(sh.folder)
 
 
-def test_sample_embed_drift(sh, passages, jq):
-    done = sh(PIPE)
+@pytest.fixture(scope="module")
+def pipes(tmp_path_factory):
+    """A shell in a folder where a pipe from passages to drift left what its first two commands wrote; what it gave."""
+    run = shell(tmp_path_factory.mktemp("pipes"))
+    write_passages(run.folder)
+    return run, run(f"{SAMPLE} | tee sampled | mlm-embed --encoding base64 | tee embedded | mlm-drift")
+
+
+def test_sample_embed_drift(pipes, jq):
+    _, done = pipes
     assert (done.status, done.err) == (0, "")
     runs = [record for record in done.records if record["type"] == "run"]
     assert [run["command"] for run in runs] == ["mlm-sample", "mlm-sample", "mlm-embed"]
     assert len(done.states) == 5 * 2 * 2 * 5
-    assert {state["topic"] for state in done.states} == {passage["topic"] for passage in passages[:5]}
+    topics = {orjson.loads(line)["topic"] for line in (pipes[0].folder / "passages.jsonl").read_bytes().splitlines()}
+    assert {state["topic"] for state in done.states} == topics
     assert all(state["drift"] < 1e-12 for state in done.states if state["step"] == 0)
     assert all(0 <= state["drift"] <= 2 for state in done.states)
     assert jq("-e -c .", done.out).count(b"\n") == len(done.records)
@@ -33,14 +46,16 @@ def test_sample_embed_drift(sh, passages, jq):
     assert hot > cold
 
 
-def test_floats_and_base64_give_the_same_drift(sh, passages):
-    base64 = sh(PIPE).states
-    floats = sh(PIPE.replace(" --encoding base64", "")).states
-    assert [state["drift"] for state in floats] == [state["drift"] for state in base64]
+def test_floats_and_base64_give_the_same_drift(pipes):
+    run, base64 = pipes
+    floats = run("mlm-embed < sampled | mlm-drift")
+    assert (floats.status, len(floats.states)) == (0, len(base64.states))
+    assert [state["drift"] for state in floats.states] == [state["drift"] for state in base64.states]
 
 
-def test_summary_of_the_pipe(sh, passages):
-    *_, cold, hot, _, _ = sh(f"{PIPE} --summary").records
+def test_summary_of_the_pipe(pipes):
+    run, _ = pipes
+    *_, cold, hot, _, _ = run("mlm-drift --summary embedded").records
     assert [(group["tau"], group["n"], group["chains"], group["texts"]) for group in (cold, hot)] == [
         (0.5, 12, 10, 5), (2.0, 12, 10, 5)]
     assert hot["hitting"][0]["hits"] == 10
@@ -48,8 +63,11 @@ def test_summary_of_the_pipe(sh, passages):
 
 
 def test_a_chain_is_the_same_alone_or_among_others_and_at_any_batch_size(sh, passages):
-    """On the real model: one thread, any company."""
-    common = "mlm-sample --seed 1 --sweeps 3 --every 5"
+    """On the real model: one thread, any company, texts of 10 to 84 tokens."""
+    for passage, words in zip(passages, (8, 14, 99, 99, 20), strict=True):
+        passage["text"] = " ".join(passage["text"].split()[:words])
+    (sh.folder / "passages.jsonl").write_bytes(b"\n".join(map(orjson.dumps, passages)))
+    common = "mlm-sample --seed 1 --steps 30 --every 5"
     whole = sh(f"{common} -c 3 passages.jsonl", OMP_NUM_THREADS="1").states
     small = sh(f"{common} -c 3 --batch-size 2 passages.jsonl", OMP_NUM_THREADS="1").states
     assert small == whole
@@ -81,9 +99,9 @@ def test_masks_as_a_start_grow_into_text(sh, passages):
 
 
 def test_hot_chains_draw_no_special_token(sh, passages):
-    states = sh("head -n 1 passages.jsonl | mlm-sample -t 10 --sweeps 20 --every 1 --length 20 --seed 1").states
-    assert len(states) == 401
-    drawn = {state["new"] for state in states[1:]}
+    states = sh("head -n 1 passages.jsonl | mlm-sample -t 10 -c 4 --sweeps 5 --every 1 --length 20 --seed 1").states
+    assert len(states) == 4 * 101
+    drawn = {state["new"] for state in states if state["step"]}
     assert len(drawn) > 300
     assert min(drawn) > 4  # [PAD] [UNK] [CLS] [SEP] [MASK]
 
@@ -97,7 +115,10 @@ def test_a_text_longer_than_the_model_is_told_and_the_others_are_answered(sh):
 
 
 def test_the_quickstart_runs_as_it_stands(sh):
-    done = sh(f"sh {ROOT}/examples/quickstart.sh")
+    """On one of its eight passages, which lies beside it."""
+    write_passages(sh.folder, 1)
+    shutil.copy(ROOT / "examples" / "quickstart.sh", sh.folder)
+    done = sh("cd / && sh $OLDPWD/quickstart.sh")
     assert (done.status, done.err) == (0, "")
     rows = [line for line in done.out.decode().splitlines() if line.startswith("│")]
     assert [row.split("│")[1].strip() for row in rows] == ["0.50", "1.00", "2.00"]

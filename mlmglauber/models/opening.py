@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from mlmglauber.models.conditionals import TextModel
+from mlmglauber.models.importing import uncollected
 from mlmglauber.stream.errors import ModelError
 
 BUNDLED = "tiny-en"
@@ -30,8 +31,10 @@ def open_scorer(name: str, **options: Any) -> TextModel:
     if not name.endswith(".json") and name != BUNDLED:
         from mlmglauber.models.checkpoint import is_causal
 
-        if is_causal(name, options.get("revision")):
-            from mlmglauber.models.causal_lm import CausalLM
+        with uncollected():
+            if is_causal(name, options.get("revision")):
+                from mlmglauber.models.causal_lm import CausalLM
 
-            return CausalLM.open(name, **options)
+                return CausalLM.open(name, **options)
+            return open_model(name, **options)
     return open_model(name, **options)
