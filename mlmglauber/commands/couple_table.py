@@ -49,8 +49,12 @@ def _growth(summaries: Sequence[Record]) -> Any:
             table.add_row(_kind(row), number(row["tau"]), " ".join(map(str, row["lengths"])),
                           interval(row["c"], row["c_low"], row["c_high"]),
                           interval(row["growth"], row["growth_low"], row["growth_high"], 3),
-                          number(row["growth_p"], 4))
+                          _p_value(row["growth_p"]))
     return table
+
+
+def _p_value(p: float | None) -> str:
+    return "< 0.0001" if p is not None and p < 1e-4 else number(p, 4)
 
 
 def _crossovers(summaries: Sequence[Record]) -> Any:
