@@ -23,6 +23,7 @@ COMMANDS = {
     "mlm-influence": "how far one token moves the conditional at another site",
     "mlm-rect": "whether a model's conditionals fit a joint law",
     "mlm-sample": "run Glauber chains from texts",
+    "mlm-traps": "find where chains get stuck, and why",
 }
 STATUSES = {
     ExitStatus.OK: "All went well.",

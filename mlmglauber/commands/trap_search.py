@@ -1,0 +1,97 @@
+"""mlm-traps --find: where the dynamics at tau = 0 leads from each text, and how many texts lead there."""
+
+from typing import Any
+
+import numpy as np
+
+from mlmglauber.commands.base import Filter
+from mlmglauber.commands.inputs import Input, Inputs
+from mlmglauber.commands.trap_margins import escape_fields, margin_fields, repetition_fields, state_margins
+from mlmglauber.dynamics.engine import Engine
+from mlmglauber.dynamics.fixed_points import Ending, descend
+from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.records import Record
+
+QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+class _Found:
+    """One fixed point or cycle, and the texts that lead there."""
+
+    def __init__(self, ending: Ending) -> None:
+        self.ending = ending
+        self.starts: list[str] = []
+        self.sweeps: list[int] = []
+
+
+class Search:
+    """One run of --find; holds each different ending, and the ids of the texts that led there, until the end."""
+
+    def __init__(self, filter: Filter, options: dict[str, Any], max_sweeps: int, summary: bool) -> None:
+        self.filter, self.taus, self.max_sweeps, self.summary = filter, options["tau"], max_sweeps, summary
+        self.inputs = Inputs(filter, "mlm-traps", options | {"find": True, "max_sweeps": max_sweeps})
+        self.engine: Engine | None = None
+        self.found: dict[tuple[bytes, ...], _Found] = {}
+        self.unfinished = 0
+
+    def run(self) -> None:
+        """Texts as they come, their endings when all are there."""
+        rows = self.inputs.options["batch_size"]
+        with self.filter.words.bar("records") as progress:
+            for batch in self.inputs.batches(rows):
+                assert self.inputs.model is not None
+                if self.engine is None:
+                    self.engine = Engine(self.inputs.model, rows)
+                endings = descend(self.engine, [text.ids for text in batch], self.max_sweeps)
+                for text, ending in zip(batch, endings, strict=True):
+                    with self.filter.guard(text.place):
+                        self._keep(text, ending)
+                progress(len(batch))
+        if self.unfinished:
+            self.filter.words.say(f"{self.unfinished} texts came to no end in {self.max_sweeps} sweeps; raise "
+                                  "--max-sweeps")
+        if self.engine is not None:
+            self._write()
+
+    def _keep(self, text: Input, ending: Ending) -> None:
+        if ending.kind == "not_finite":
+            raise RecordError(f"the model's conditional at site {ending.site} is not finite; the descent ends here")
+        if ending.kind == "unfinished":
+            self.unfinished += 1
+            return
+        found = self.found.setdefault(tuple(state.tobytes() for state in ending.states), _Found(ending))
+        found.starts.append(text.name)
+        found.sweeps.append(ending.sweeps)
+
+    def _write(self) -> None:
+        ordered = sorted(self.found.values(), key=lambda found: -len(found.starts))
+        records = [self._record(found) for found in ordered]
+        if self.summary:
+            self.filter.output.write(self._summary(records))
+            return
+        for record in records:
+            self.filter.output.write(record)
+
+    def _record(self, found: _Found) -> Record:
+        model = self.inputs.model
+        assert model is not None
+        state = tuple(found.ending.states[0].tolist())
+        record: Record = {"type": "trap", "run": self.inputs.run, "found": found.ending.kind, "n": len(state),
+                          "text": model.decode(state), "ids": list(state), "basin_count": len(found.starts),
+                          "starts": found.starts, "sweeps": max(found.sweeps)}
+        if found.ending.kind == "cycle":
+            record |= {"period": len(found.ending.states),
+                       "cycle": [model.decode(ids.tolist()) for ids in found.ending.states]}
+        first, *_ = measured = [state_margins(model, state, tau) for tau in self.taus]
+        return record | margin_fields(first) | repetition_fields(state) | {
+            "at": [{"tau": tau} | escape_fields(one) for tau, one in zip(self.taus, measured, strict=True)]}
+
+    def _summary(self, records: list[Record]) -> Record:
+        kinds = [record["found"] for record in records]
+        starts = [record["basin_count"] for record in records]
+        known = [r["margin"] for r in records if r["found"] == "fixed_point" and r["margin"] is not None]
+        return {"type": "summary", "of": "trap", "over": "starts", "run": self.inputs.run,
+                "count": sum(starts) + self.unfinished, "unfinished": self.unfinished,
+                "fixed_points": kinds.count("fixed_point"), "cycles": kinds.count("cycle"),
+                "largest_basin": max(starts, default=None), "sweeps": max((r["sweeps"] for r in records), default=None),
+                "margin": {f"{q:g}": float(np.quantile(known, q)) if known else None for q in QUANTILES}}
