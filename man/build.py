@@ -21,6 +21,7 @@ COMMANDS = {
     "mlm-embed": "add sentence embeddings to records",
     "mlm-exact": "everything about a small chain, exactly",
     "mlm-influence": "how far one token moves the conditional at another site",
+    "mlm-plot": "draw records",
     "mlm-rect": "whether a model's conditionals fit a joint law",
     "mlm-sample": "run Glauber chains from texts",
     "mlm-traps": "find where chains get stuck, and why",

@@ -24,6 +24,7 @@ COMMANDS = {
     "mlm-exact": "mlm-exact -m a.json --top 3",
     "mlm-basins": "mlm-basins --examples topics",
     "mlm-couple": "mlm-couple -m a.json --seed 1 --start random --max-steps 50",
+    "mlm-traps": "mlm-traps -m a.json",
 }
 every_command = pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
 every_name = pytest.mark.parametrize("name", COMMANDS)

@@ -1,4 +1,4 @@
-"""The house: five floors, arrows downwards only; heavy libraries and input and output where they belong."""
+"""The house: floors, arrows downwards only; heavy libraries and input and output where they belong."""
 
 import ast
 import importlib
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-FLOORS = ["stream", "models", "dynamics", "measures", "commands"]
-HEAVY = {"torch", "transformers", "sentence_transformers", "sklearn", "scipy", "arviz_stats", "rich"}
+FLOORS = ["stream", "models", "dynamics", "measures", "pictures", "commands"]
+HEAVY = {"torch", "transformers", "sentence_transformers", "sklearn", "scipy", "arviz_stats", "rich", "matplotlib"}
 TORCH_FILES = {"masked_lm.py", "causal_lm.py", "embedding.py", "checkpoint.py", "plain_text.py"}
 FILES = sorted((ROOT / "mlmglauber").rglob("*.py"))
 
@@ -36,6 +36,12 @@ def test_arrows_point_downwards(path):
         parts = name.split(".")
         if parts[0] == "mlmglauber" and len(parts) > 1 and parts[1] in FLOORS:
             assert FLOORS.index(parts[1]) <= FLOORS.index(floor(path)), f"{path.name} reaches up to {name}"
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if floor(path) == "pictures"], ids=lambda path: path.name)
+def test_pictures_are_made_of_records_alone(path):
+    assert not any(name.startswith(("mlmglauber.models", "mlmglauber.dynamics")) for name in imports(path))
+    assert not {name.split(".")[0] for name in imports(path)} & {"click", "sys", "os", "pathlib"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

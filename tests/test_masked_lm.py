@@ -340,8 +340,12 @@ def test_a_local_directory_makes_no_connection(checkpoints, monkeypatch):
 
 
 def test_the_libraries_say_nothing(checkpoints):
-    """No progress bars, no report of weights that are not needed, no word on the length of a text."""
-    code = "import sys; from mlmglauber.models.masked_lm import MaskedLM; MaskedLM.open(sys.argv[1]).encode('a ' * 999)"
+    """No progress bars, no report of weights that are not needed, no word on the length of a text.
+
+    And the collector, which has rested while they came (`uncollected`), is at work again.
+    """
+    code = ("import gc, sys; from mlmglauber.models.masked_lm import MaskedLM; "
+            "MaskedLM.open(sys.argv[1]).encode('a ' * 999); assert gc.isenabled() and gc.get_freeze_count() > 100_000")
     arguments = [sys.executable, "-c", code, str(checkpoints("electra")[0])]
     done = subprocess.run(arguments, capture_output=True, check=True)
     assert (done.stdout, done.stderr) == (b"", b"")

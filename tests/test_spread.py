@@ -11,6 +11,7 @@ import pytest
 from conftest import PATH, ROOT
 
 from mlmglauber.commands.block import Block, answer
+from mlmglauber.commands.sample import main as sample
 from mlmglauber.stream.records import Line
 
 SAMPLE = "mlm-sample -m a.json --seed 3 -t 0.5,1 --steps 40 --every 10"
@@ -49,11 +50,9 @@ def test_blocks_answer_what_the_whole_run_does(sh, texts, monkeypatch):
     whole = sh(f"{SAMPLE} in")
     contents = [line for line in TEXTS.splitlines()[:12] if line]
     lines = [Line(f"in:{k}", content) for k, content in enumerate(contents)]
-    options = {"model": "a.json", "dtype": "auto", "batch_size": 64, "device": "auto", "revision": None,
-               "trust_remote_code": False, "tau": [0.5, 1.0], "steps": 40, "sweeps": None, "chains": 1, "every": 10,
-               "on_change": False, "energy": 0, "burn_in": 0, "scan": "random", "init": "text", "length": None,
-               "freeze": None, "allow": None, "seed": 3, "engine": "fast", "cache_mb": 256, "resume": None,
-               "from_run": None, "check": False}
+    options = sample.make_context("mlm-sample", SAMPLE.split()[1:]).params
+    for shared in ("files", "output", "strict", "quiet", "verbose", "progress", "no_color", "version", "shard", "dask"):
+        options.pop(shared, None)
     expected = [line for line in whole.out.splitlines() if orjson.loads(line).get("id") in {None, "x", *"012345678"}]
     for size in (1, 4, 11):
         found, warm, said = [], {}, []

@@ -1,30 +1,25 @@
 """What every command shares: its options, its record loop, its exit statuses. A command says what it takes and adds."""
 
 import os
-import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import click
 
 from mlmglauber import __version__
+from mlmglauber.commands.standard_streams import occupy_streams
 from mlmglauber.commands.threads import settle_threads
 from mlmglauber.stream.errors import ExitStatus, MlmError, MlmWarning, RecordError
+from mlmglauber.stream.interrupts import TerminatedError, held
 from mlmglauber.stream.output import ClosedPipeError, Output
+from mlmglauber.stream.printable import printable
 from mlmglauber.stream.records import Line, Lines, Record, check_schema, parse
 
 CLOSED_PIPE = 141
 """The status of a program whose reader has gone, as the shell reports a death by SIGPIPE."""
-TERMINATED = 143
-"""The status of a program that was asked to end, as the shell reports a death by SIGTERM."""
-
-
-class TerminatedError(KeyboardInterrupt):
-    """SIGTERM: end as at Ctrl-C, with whole lines and no hidden file left behind."""
-
 
 class Words:
     """What a command says on standard error, as loud as -q and -v ask."""
@@ -63,14 +58,15 @@ class Words:
             self._traceback(error)
 
     def _write(self, text: str) -> None:
-        # What people sent us may hold escape sequences: a terminal never gets them raw.
-        plain = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-        print(f"{self.command}: {plain}", file=sys.stderr)
+        with suppress(OSError):  # a reader of our words that has gone, or a full disk, costs no record
+            print(f"{self.command}: {printable(text)}", file=sys.stderr, flush=True)
 
     def _traceback(self, error: BaseException) -> None:
         import traceback
 
-        traceback.print_exception(error, file=sys.stderr)
+        lines = "".join(traceback.format_exception(error)).splitlines()
+        with suppress(OSError):
+            print(*map(printable, lines), sep="\n", file=sys.stderr, flush=True)
 
     @contextmanager
     def bar(self, description: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
@@ -82,9 +78,10 @@ class Words:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
         console = Console(stderr=True, no_color=not self.color, force_terminal=self.terminal or None)
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
+                   TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
-            task = progress.add_task(description, total=total)
+            task = progress.add_task(printable(description), total=total)
             yield lambda amount: progress.update(task, advance=amount)
 
 
@@ -236,10 +233,11 @@ class _Command(click.Command):
 
     def main(self, args: Sequence[str] | None = None, **kwargs: Any) -> Any:  # type: ignore[override]
         name = str(self.name)
+        occupy_streams()
         try:
             return super().main(args, prog_name=name, standalone_mode=False)
         except click.UsageError as error:
-            print(f"{name}: {error.format_message()}\nTry '{name} --help'.", file=sys.stderr)
+            print(f"{name}: {printable(error.format_message())}\nTry '{name} --help'.", file=sys.stderr)
             status = ExitStatus.USAGE
         except (click.Abort, KeyboardInterrupt):
             status = ExitStatus.INTERRUPTED
@@ -250,11 +248,13 @@ def _run(function: Callable[..., None], name: str, words: Words, files: tuple[st
          path: str | None, options: dict[str, Any]) -> int:
     """Run a command's function over its input; the exit status."""
     settle_threads()
-    signal.signal(signal.SIGTERM, _terminate)
+    held.heed()
     warnings.showwarning = lambda message, category, *_: (
         words.say(str(message)) if issubclass(category, MlmWarning) else None)
     try:
-        with Output(path) as output:
+        with ExitStack() as stack:
+            with held:  # a hidden file that is made is also removed
+                output = stack.enter_context(Output(path))
             filter = Filter(words, files, strict, output)
             filter.shard, address = options.pop("shard", None), options.pop("dask", None)
             if address is None:
@@ -270,16 +270,15 @@ def _run(function: Callable[..., None], name: str, words: Words, files: tuple[st
         return CLOSED_PIPE
     except TerminatedError as error:
         words.fail(error, "terminated")
-        return TERMINATED
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C ends at once
-        words.fail(KeyboardInterrupt(), "interrupted")
+        return 128 + error.number  # as the shell reports a death by this signal
+    except KeyboardInterrupt as error:
+        words.fail(error, "interrupted")
         return ExitStatus.INTERRUPTED
     except MlmError as error:
         words.fail(error, str(error))
         return error.status
     except OSError as error:
-        words.fail(error, f"cannot write: {error.strerror}; free some space or choose another place")
+        words.fail(error, f"cannot write: {error.strerror or error}; free some space or choose another place")
         return ExitStatus.CANNOT_WRITE
     except click.UsageError:
         raise
@@ -289,11 +288,6 @@ def _run(function: Callable[..., None], name: str, words: Words, files: tuple[st
     if words.bad_records:
         return ExitStatus.BAD_RECORD
     return ExitStatus.FAILED if words.found else ExitStatus.OK
-
-
-def _terminate(number: int, frame: object) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    raise TerminatedError
 
 
 def _silence(descriptor: int) -> None:

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import orjson
 from numpy.typing import NDArray
 
 from mlmglauber import __version__
 from mlmglauber.commands.base import Filter
 from mlmglauber.measures.labelling import Labeller, fit, held_out, unit_of
 from mlmglauber.stream.errors import ExitStatus, MlmError, RecordError
-from mlmglauber.stream.records import SCHEMA, Record, is_input
+from mlmglauber.stream.records import SCHEMA, Record, is_input, to_line
 from mlmglauber.stream.vectors import unpack
 
 if TYPE_CHECKING:
@@ -87,8 +86,9 @@ def open_embedder(options: dict[str, Any], heads: Sequence[Record], identity: st
     prompt = asked.get("prompt") if isinstance(asked, dict) else None
     embedder = Embedder.open(
         options["model"], revision=options["revision"], device=options["device"],
-        trust_remote_code=options["trust_remote_code"], normalize=head.get("normalize") is True,
-        prompt=prompt if isinstance(prompt, str) else None, dims=dims if type(dims) is int else None)
+        trust_remote_code=options["trust_remote_code"], allow_pickle=options["allow_pickle"],
+        normalize=head.get("normalize") is True, prompt=prompt if isinstance(prompt, str) else None,
+        dims=dims if type(dims) is int else None)
     check_embedder(embedder.identity, identity, path)
     return embedder
 
@@ -114,7 +114,7 @@ def run_record(asked: Record, identity: str | None, names: list[Any], found: Rec
     """The run record of mlm-basins: what made the regions, and what they are like."""
     import sklearn
 
-    run = hashlib.blake2b(orjson.dumps([asked, identity, names]), digest_size=4).hexdigest()
+    run = hashlib.blake2b(to_line([asked, identity, names])[:-1], digest_size=4).hexdigest()
     return {"type": "run", "schema": SCHEMA, "run": run, "command": "mlm-basins", "embedder": identity, **found,
             "options": asked, "versions": {"mlmglauber": __version__, "scikit-learn": sklearn.__version__}}
 

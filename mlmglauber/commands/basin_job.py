@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterable
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from mlmglauber.commands.basin_examples import Texts, bad, open_embedder, region
 from mlmglauber.measures.labelling import NO_NAME, Labeller
 from mlmglauber.measures.visits_summary import Plan, Series, summarise
 from mlmglauber.stream.errors import RecordError
-from mlmglauber.stream.records import Record
+from mlmglauber.stream.records import Record, chain_key, names_of, step_of, tau_and_n
 from mlmglauber.stream.vectors import unpack
 
 
@@ -55,7 +54,7 @@ class Job:
 
     def _vector(self, record: Record) -> NDArray[np.float32]:
         """The embedding of a record, taken out of it unless it is to stay."""
-        embedder = record.get("embedder")
+        (embedder,) = names_of(record, "embedder")
         if self.identity == ():
             self.identity = embedder
         if embedder != self.identity:
@@ -84,22 +83,17 @@ class Job:
 
     def _keep(self, record: Record, region: int) -> None:
         """One state of a chain's series."""
-        key = (record.get("run"), record.get("id"), record.get("chain"))
+        key = chain_key(record)
         series = self._kept.get(key)
         if series is None:
             series = _series(record, self.options["start"])
-        step = record.get("step", len(series.steps))
-        if type(step) is not int or (series.steps and step <= series.steps[-1]):
-            raise RecordError(f"step {step!r} does not come after the step before; sort the records of a chain by step")
+        series.steps.append(step_of(record, series.steps[-1] if series.steps else None))
         self._kept[key] = series
-        series.steps.append(step)
         series.regions.append(region)
 
 
 def _series(record: Record, field: str | None) -> Series:
-    tau, n = record.get("tau"), record.get("n")
-    if not (tau is None or (isinstance(tau, (int, float)) and isfinite(tau))) or not (n is None or type(n) is int):
-        raise RecordError('"tau" or "n" is no number; these are not state records of mlm-sample')
+    tau, n = tau_and_n(record)
     start = None if field is None else record.get(field)
     if start is not None and not isinstance(start, str):
         raise RecordError(f'"{field}" is a {type(start).__name__}, not a string; correct it, or leave --start out')

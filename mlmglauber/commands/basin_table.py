@@ -7,13 +7,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 from mlmglauber.commands.tables import NOTHING, interval, number, rendered
+from mlmglauber.stream.printable import printable
 from mlmglauber.stream.records import Record
 
 
 def basin_tables(head: Record, summaries: Sequence[Record], color: bool) -> bytes:
     """How good the labels are; then, for each temperature and length, starts x basins, and moves between basins."""
     starts = [summary for summary in summaries if summary["over"] == "start"]
-    parts = [f"{_quality(head)}\n".encode()]
+    parts = [f"{printable(_quality(head))}\n".encode()]
     for group in (summary for summary in summaries if summary["over"] == "group"):
         mine = [start for start in starts if (start["tau"], start["n"]) == (group["tau"], group["n"])]
         parts += [rendered(table, color) for table in (_matrix(group, mine), _dwells(group), _moves(group))]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import device_options
+from mlmglauber.commands.options import Real, device_options
 from mlmglauber.stream.records import Record
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ EXAMPLES = """\
               help="K regions without names, by k-means of all embeddings; holds all records.")
 @click.option("--method", type=click.Choice(["logistic", "centroid"]), default="logistic", show_default=True,
               help="How examples make regions: logistic regression, or the nearest centroid.")
-@click.option("--reject", type=click.FloatRange(0, 1), default=0.5, show_default=True, metavar="P",
+@click.option("--reject", type=Real(0, 1), default=0.5, show_default=True, metavar="P",
               help="A state whose likeliest region has a probability below P is in none.")
 @click.option("--keep-embedding", is_flag=True, help="Keep `embedding` beside what is added.")
 @click.option("--summary", is_flag=True, help="Summaries in the place of the records.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Numbers, Temperatures, model_options, spread_options
+from mlmglauber.commands.options import Numbers, Real, Temperatures, model_options, spread_options
 
 if TYPE_CHECKING:
     from mlmglauber.commands.pair_record import Unit
@@ -74,7 +74,7 @@ class Start(click.ParamType[str]):
 @click.option("--lag", type=click.IntRange(0), default=0, show_default=True, metavar="L",
               help="The first chain runs L steps ahead: an L-lag coupling.")
 @click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Give a pair up after N steps together.")
-@click.option("--horizon", type=click.FloatRange(0, min_open=True), metavar="C",
+@click.option("--horizon", type=Real(0, min_open=True), metavar="C",
               help=f"Give a pair up after C n ln n steps; {DEFAULT_HORIZON:g} by default.")
 @click.option("--emit", type=click.IntRange(1), metavar="N",
               help="Write the states of both chains every N steps too, to the end, also after they have met.")
@@ -86,7 +86,7 @@ class Start(click.ParamType[str]):
 @click.option("--resume", type=click.Path(), metavar="FILE",
               help="Write to FILE; where an interrupted run left it, go on with that run.")
 @click.option("--summarize", is_flag=True, help="Read pair records and write their summaries.")
-@click.option("--budget", type=click.FloatRange(0, min_open=True), default=10.0, show_default=True, metavar="B",
+@click.option("--budget", type=Real(0, min_open=True), default=10.0, show_default=True, metavar="B",
               help="With --summarize: the crossover is where the median meeting time passes B n ln n.")
 @click.option("--eps", type=Numbers(1e-9, 1), default="0.25", show_default=True, metavar="E[,E]...",
               help="With --summarize and lagged pairs: distances whose mixing times are told.")

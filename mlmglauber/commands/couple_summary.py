@@ -7,7 +7,7 @@ from mlmglauber.commands.base import Filter
 from mlmglauber.measures.meeting import Kind, Pair
 from mlmglauber.measures.meeting_summary import summarise
 from mlmglauber.stream.errors import RecordError
-from mlmglauber.stream.records import Record
+from mlmglauber.stream.records import Record, names_of
 
 
 def summarise_pairs(filter: Filter, budget: float, eps: list[float], table: bool | None) -> None:
@@ -41,7 +41,7 @@ def pair_of(record: Record) -> tuple[Any, Pair]:
     kind = [_need(record, name, of) for name, of in (("model", str), ("coupling", str), ("start", str),
                                                      ("lag", int), ("replicas", int))]
     tau, n = float(_need(record, "tau", (int, float))), _need(record, "n", int)
-    run, name, number = (record.get(key) for key in ("run", "id", "pair"))
+    run, name, number = names_of(record, "run", "id", "pair")
     lag, limit, changed = kind[3], _need(record, "max_steps", int), _need(record, "last_change", int)
     meeting = record.get("meeting")
     if meeting is None:

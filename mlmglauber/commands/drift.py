@@ -1,7 +1,7 @@
 """mlm-drift: how far chains have gone from where they started."""
 
 from collections.abc import Callable
-from math import isfinite, nan
+from math import nan
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +9,7 @@ import click
 from mlmglauber.commands.base import Filter, filter_command
 from mlmglauber.commands.options import Numbers
 from mlmglauber.stream.errors import ExitStatus, MlmError, RecordError
-from mlmglauber.stream.records import Record
+from mlmglauber.stream.records import Record, chain_key, names_of, step_of, tau_and_n
 
 if TYPE_CHECKING:
     from mlmglauber.measures.drift import Reference
@@ -70,7 +70,8 @@ class _Chains:
 
     def replace(self, record: Record) -> Any:
         """Put drift in the place of a record's embedding; the key of its chain."""
-        embedder = record.pop("embedder", None)
+        (embedder,) = names_of(record, "embedder")
+        record.pop("embedder", None)
         if self._embedder == ():
             self._embedder = embedder
         if embedder != self._embedder:
@@ -79,7 +80,7 @@ class _Chains:
             error.status = ExitStatus.BAD_RECORD
             raise error
         vector = self._unpack(record.pop("embedding"))
-        key = (record.get("run"), record.get("id"), record.get("chain"))
+        key = chain_key(record)
         if self._fixed is not None:
             reference = self._fixed(record)
         else:
@@ -131,14 +132,9 @@ def _keep(kept: "dict[Any, Series]", key: Any, record: Record) -> None:
     if series is None:
         from mlmglauber.measures.drift_summary import Series
 
-        tau, n = record.get("tau"), record.get("n")
-        if not (tau is None or (isinstance(tau, (int, float)) and isfinite(tau))) or not (n is None or type(n) is int):
-            raise RecordError('"tau" or "n" is no number; these are not state records of mlm-sample')
-        series = kept[key] = Series(key[0], key[1], key[2], tau, n)
-    step = record.get("step", len(series.steps))
-    if type(step) is not int or (series.steps and step <= series.steps[-1]):
-        raise RecordError(f"step {step!r} does not come after the step before; sort the records of a chain by step")
-    series.steps.append(step)
+        series = Series(key[0], key[1], key[2], *tau_and_n(record))
+    series.steps.append(step_of(record, series.steps[-1] if series.steps else None))
+    kept[key] = series
     series.drifts.append(nan if record["drift"] is None else record["drift"])
     series.truncated += bool(record.get("truncated"))
 

@@ -103,7 +103,7 @@ class _Job:
 
             options = self.options
             opening = {"rows": options["batch_size"], **{key: options[key] for key in (
-                "revision", "device", "trust_remote_code", "normalize", "prompt", "dims")}}
+                "revision", "device", "trust_remote_code", "allow_pickle", "normalize", "prompt", "dims")}}
             self.embedder = self.filter.once(("embedder", options["model"], *opening.values()),
                                              lambda: Embedder.open(options["model"], **opening))
         return self.embedder

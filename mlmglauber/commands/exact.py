@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Sites, Temperatures, model_options
+from mlmglauber.commands.options import Real, Sites, Temperatures, model_options
 from mlmglauber.stream.errors import RecordError
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ EXAMPLES = """\
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
 @click.option("--max-states", type=click.IntRange(1), default=20_000, show_default=True, metavar="N",
               help="Refuse a text with more states than that.")
-@click.option("--eps", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.25, show_default=True,
+@click.option("--eps", type=Real(0, 1, min_open=True, max_open=True), default=0.25, show_default=True,
               metavar="EPS", help="The distance from stationarity that counts as mixed.")
 @click.option("--likeliest", type=click.IntRange(0), default=5, show_default=True, metavar="K",
               help="Tell the K likeliest states.")

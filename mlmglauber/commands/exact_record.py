@@ -102,7 +102,8 @@ class Sampled:
         other = Filter(filter.words, (path,), filter.strict, filter.output)
         for record in other.records():
             if record.get("type") == "run":
-                self._runs[str(record.get("run"))] = record.get("options", {})
+                told = record.get("options")
+                self._runs[str(record.get("run"))] = told if isinstance(told, dict) else {}
             elif record.get("type") == "state":
                 with other.guard(other.place):
                     self._keep(record)
@@ -112,7 +113,7 @@ class Sampled:
             chains = self._chains.setdefault((str(record["id"]), float(record["tau"])), {})
             states = chains.setdefault((str(record["run"]), int(record["chain"])), [])
             states.append((int(record["step"]), np.array(record["ids"], dtype=np.int32)))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise RecordError(f"no state of mlm-sample ({error}); give its output to --compare") from error
         if self._runs.get(str(record["run"]), {}).get("scan", "random") != "random":
             raise UsageError(f"--compare {self.path}: a run of another scan than random, whose law is another; sample "

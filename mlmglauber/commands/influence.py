@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Sites, Temperatures, model_options, spread_options
+from mlmglauber.commands.options import Real, Sites, Temperatures, model_options, spread_options
 
 EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-influence --tau 1,2,4 --matrix
@@ -28,7 +28,7 @@ EXAMPLES = """\
               "uniform, the likeliest, or looked for: far away first, then near the best.")
 @click.option("-r", "--replacements", type=click.IntRange(1), default=4, show_default=True, metavar="M",
               help="Replacements for each site; a text of n sites takes n (1 + (n - 1) M) rows at most.")
-@click.option("--eps", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.25, show_default=True,
+@click.option("--eps", type=Real(0, 1, min_open=True, max_open=True), default=0.25, show_default=True,
               metavar="EPS", help="Distance to stationarity that the mixing bounds are about.")
 @click.option("--matrix", is_flag=True, help="Add the matrices of influences and of logit oscillations.")
 @click.option("--summary", is_flag=True, help="Summaries over contexts in the place of the records, with the "

@@ -21,7 +21,7 @@ from mlmglauber.measures.influence_draw import TYPICAL
 from mlmglauber.measures.margins import Margins
 from mlmglauber.models.conditionals import Ids
 from mlmglauber.models.head_bound import HeadBound
-from mlmglauber.stream.records import Record
+from mlmglauber.stream.records import Record, chain_key
 
 ABOVE = "alpha is 1 or above"
 
@@ -129,7 +129,7 @@ class Tally:
         contraction, record = found.mean_contraction(k), text.record
         if contraction is not None:
             state = record.get("type") == "state"
-            chain = (record.get("run"), record.get("id"), record.get("chain")) if state else text.name
+            chain = chain_key(record) if state else text.name
             group.contractions.append(contraction)
             group.chains.append(chain)
             group.texts.append(chain[:2] if state else text.name)

@@ -63,7 +63,7 @@ class Influences:
 
     def _pass(self, record: Record) -> None:
         """The run record, and records that are no texts; under --summary these are left out."""
-        if not self.options["summary"] or (record["type"] == "run" and record["run"] == self.inputs.run):
+        if not self.options["summary"] or (record["type"] == "run" and record.get("run") == self.inputs.run):
             self.filter.output.write(record)
 
     def _answer(self, text: Input, progress: Advance) -> None:
@@ -88,6 +88,8 @@ class Influences:
             told = margins(base, ids[sites], tau, int(model.allowed.sum()))
             record: Record = {"type": "influence", "run": self.inputs.run, "id": text.name, "tau": tau, "n": len(ids)}
             record |= context_fields(options, taus, sites, found, k, self.head, told)
+            if options["matrix"]:
+                record["words"] = [model.decode([token]) for token in text.ids]
             self.filter.output.write(text.answer(record | {"text": model.decode(text.ids)}))
         if options["summary"]:
             self.tally.crossing(len(ids), len(sites)).move(found.oscillation_matrix())

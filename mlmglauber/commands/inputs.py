@@ -4,13 +4,11 @@ import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import orjson
-
 from mlmglauber.commands.base import Filter
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model
 from mlmglauber.stream.errors import RecordError
-from mlmglauber.stream.records import SCHEMA, Record, is_input, record_id, text_or_ids
+from mlmglauber.stream.records import SCHEMA, Record, is_input, record_id, text_or_ids, to_line
 
 OWN_FIELDS = frozenset({
     "type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "site", "old", "new", "changed", "logp_old",
@@ -19,7 +17,7 @@ OWN_FIELDS = frozenset({
 })
 """Fields of an input that what is made of it does not inherit: they are made anew, or tell of the text that was."""
 
-MODEL_OPTIONS = ("model", "dtype", "batch_size", "device", "revision", "trust_remote_code")
+MODEL_OPTIONS = ("model", "dtype", "batch_size", "device", "revision", "trust_remote_code", "allow_pickle")
 
 
 class Input(NamedTuple):
@@ -105,7 +103,8 @@ class Inputs:
 def opening_options(options: dict[str, Any]) -> dict[str, Any]:
     """The options of `model_options` as open_model takes them."""
     return {"device": options["device"], "dtype": options["dtype"], "revision": options["revision"],
-            "rows": options["batch_size"], "trust_remote_code": options["trust_remote_code"]}
+            "rows": options["batch_size"],
+            **{key: options[key] for key in ("trust_remote_code", "allow_pickle")}}
 
 
 def say_too_short(filter: Filter, count: int, length: int) -> None:
@@ -115,7 +114,7 @@ def say_too_short(filter: Filter, count: int, length: int) -> None:
 def run_id(described: dict[str, Any], names: list[Any]) -> str:
     """Eight hexadecimal digits for a model and what else makes a run what it is."""
     whole = [described.get("hash") or described["model"], described["dtype"], *names]
-    return hashlib.blake2b(orjson.dumps(whole), digest_size=4).hexdigest()
+    return hashlib.blake2b(to_line(whole)[:-1], digest_size=4).hexdigest()
 
 
 def token_ids(model: TextModel, record: Record, length: int | None = None) -> list[int] | None:

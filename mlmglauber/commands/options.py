@@ -32,6 +32,16 @@ class Temperatures(click.ParamType[list[float]]):
         return taus
 
 
+class Real(click.FloatRange):
+    """A finite number in a range; click alone lets not-a-number through."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not isfinite(number) or "_" in str(value):
+            self.fail(f"{value!r} is no finite number", param, ctx)
+        return number
+
+
 class Numbers(click.ParamType[list[float]]):
     """One number or several with commas between, each from `low` to `high`."""
 
@@ -44,7 +54,7 @@ class Numbers(click.ParamType[list[float]]):
         if isinstance(value, list):
             return value
         try:
-            numbers = [float(part) for part in str(value).split(",")]
+            numbers = [float(part) for part in str(value).split(",") if "_" not in str(value)]
         except ValueError:
             numbers = []
         if not numbers or not all(self.low <= number <= self.high for number in numbers):
@@ -97,6 +107,7 @@ device_options = _all(
                  metavar="DEVICE", help="auto, cpu, cuda or cuda:N."),
     click.option("--revision", metavar="REV", help="Revision of a model on the hub."),
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model."),
+    click.option("--allow-pickle", is_flag=True, help="Load weights that are pickles, which can run code."),
 )
 
 model_options = _all(

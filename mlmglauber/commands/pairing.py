@@ -46,7 +46,7 @@ class Pairing:
             self.descriptor = resume.open_locked(resumed)
             self.output = Appending(self.descriptor)
             filter.lines.before_wait = self.output.flush
-            first = resume.first_record(self.descriptor)
+            first = resume.first_record(self.descriptor, resumed)
             if options["seed"] is None and first is not None:
                 options["seed"] = first["seed"]
         if options["seed"] is None:

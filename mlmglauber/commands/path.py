@@ -10,7 +10,7 @@ import numpy as np
 from mlmglauber.commands.base import Filter
 from mlmglauber.measures.irreversibility import Production, of_chain, of_group
 from mlmglauber.stream.errors import RecordError
-from mlmglauber.stream.records import Record
+from mlmglauber.stream.records import Record, chain_key, step_of, tau_and_n
 
 LEFT_OUT = 5
 """One part in so many of a chain is left out as its burn-in, where none is given."""
@@ -21,8 +21,9 @@ class _Path:
 
     def __init__(self, record: Record) -> None:
         self.key = {key: record.get(key) for key in ("run", "id", "chain", "tau", "n")}
+        tau_and_n(record)
         self.ids = list(record["ids"])
-        self.first = self.last = int(record["step"])
+        self.first = self.last = step_of(record, None)
         self.steps, self.gains = array("q"), array("d")
         self.broken = False
 
@@ -32,7 +33,7 @@ class _Path:
             return
         step, site, new = record["step"], record.get("site"), record.get("new")
         after = list(self.ids)
-        follows = type(step) is int and step > self.last and type(site) is int and 0 <= site < len(after)
+        follows = type(step) is int and self.last < step < 1 << 62 and type(site) is int and 0 <= site < len(after)
         if follows and type(site) is int:
             follows = after[site] == record.get("old")
             after[site] = new
@@ -41,9 +42,12 @@ class _Path:
             raise RecordError(f"the state of step {step} is not one update after that of step {self.last}, or has no "
                               "`logp_old` and `logp_new`; sample with --on-change or --every 1. The chain is left out")
         if record["old"] != new:
-            old = record.get("logp_old")
+            old, now = record.get("logp_old"), record["logp_new"]
+            if not all(type(logp) in (int, float) and -1e100 < logp < 1 for logp in (now, now if old is None else old)):
+                self.broken = True
+                raise RecordError('"logp_old" or "logp_new" is no log-probability; the chain is left out')
             self.steps.append(step)
-            self.gains.append(inf if old is None else record["logp_new"] - old)
+            self.gains.append(inf if old is None else now - old)
         self.ids, self.last = after, step
 
     def production(self, burn_in: int | None) -> tuple[Production, int]:
@@ -66,7 +70,7 @@ def follow(filter: Filter, burn_in: int | None, summary: bool, table: bool | Non
             return
         if not isinstance(record.get("ids"), list) or type(record.get("step")) is not int:
             raise RecordError('a state without "ids" or "step"; --path reads the records of mlm-sample')
-        key = (record.get("run"), record.get("id"), record.get("chain"))
+        key = chain_key(record)
         if key in paths:
             paths[key].take(record)
         else:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Sites, model_options, spread_options
+from mlmglauber.commands.options import Real, Sites, model_options, spread_options
 
 EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-rect --site cat --to dog --site mat --to rug
@@ -28,7 +28,7 @@ EXAMPLES = """\
 @click.option("--gap", type=click.IntRange(1), metavar="G", help="Draw sites G apart; any two by default.")
 @click.option("--draw", type=click.Choice(["conditional", "uniform", "top"]), default="conditional", show_default=True,
               help="Alternatives: from the conditional at tau 1 without the present token, uniform, or the likeliest.")
-@click.option("-t", "--tau", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True, metavar="TAU",
+@click.option("-t", "--tau", type=Real(0, min_open=True), default=1.0, show_default=True, metavar="TAU",
               help="Temperature; delta is exactly that of 1 divided by TAU.")
 @click.option("--noise/--no-noise", default=True, show_default=True,
               help="Compute each rectangle again in another order and padding, to tell what rounding alone gives.")
@@ -36,7 +36,7 @@ EXAMPLES = """\
               help="Summaries in the place of the records, also of rectangle records in the input.")
 @click.option("--table/--no-table", default=None,
               help="With --summary, a table for people instead of records; by default on a terminal.")
-@click.option("--fail-above", type=click.FloatRange(0), metavar="X", help="End with status 1 if the mean |delta| is "
+@click.option("--fail-above", type=Real(0), metavar="X", help="End with status 1 if the mean |delta| is "
               "above X nats.")
 @click.option("--path", is_flag=True,
               help="Read chains that tell every change and write their entropy production; no model is used.")

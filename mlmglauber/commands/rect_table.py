@@ -18,7 +18,7 @@ def rectangle_table(groups: Sequence[Record], color: bool) -> bytes:
         floor, share = group["noise_floor"], group["above_noise"]
         mean = f"{_nats(group['mean'])} [{_nats(group['mean_low'])}, {_nats(group['mean_high'])}]"
         table.add_row(
-            shown(group["model"]), number(group["tau"]), str(group["texts"]), str(group["count"]),
+            group["model"], number(group["tau"]), str(group["texts"]), str(group["count"]),
             mean, _nats(group["median"]), _nats(group["rms"]), _nats(group["quantiles"]["0.95"]), _nats(floor),
             number(None) if share is None else f"{share:.0%}",
         )
@@ -44,10 +44,3 @@ def production_table(groups: Sequence[Record], color: bool) -> bytes:
             interval(group["entropy_production"], group["production_low"], group["production_high"], 4),
         )
     return rendered(table, color)
-
-
-def shown(text: str) -> str:
-    """A text as a table may show it: no control characters, no markup of rich."""
-    from rich.markup import escape
-
-    return escape("".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text))

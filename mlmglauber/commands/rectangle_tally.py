@@ -1,6 +1,7 @@
 """What mlm-rect keeps of each rectangle for its summary, and the summary records."""
 
 from array import array
+from operator import index
 
 import numpy as np
 
@@ -19,14 +20,17 @@ class Tally:
     def take(self, record: Record) -> None:
         try:
             key = (str(record["model"]), float(record["tau"]))
-            value, noise, distance = record["delta"], record["noise"], abs(record["i"] - record["j"])
-            if value is None:
-                self._undefined[key] = self._undefined.get(key, 0) + 1
-                return
-            sizes, noises, distances, texts = self._groups.setdefault(key, (array("d"), array("d"), array("q"), []))
-            sizes.append(abs(value))
-        except (KeyError, TypeError) as error:
+            value, noise = (None if record[name] is None else float(record[name]) for name in ("delta", "noise"))
+            distance = abs(index(record["i"]) - index(record["j"]))
+            if distance >= 1 << 31:
+                raise ValueError
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise RecordError("a rectangle record without its fields; these are not mlm-rect's") from error
+        if value is None:
+            self._undefined[key] = self._undefined.get(key, 0) + 1
+            return
+        sizes, noises, distances, texts = self._groups.setdefault(key, (array("d"), array("d"), array("q"), []))
+        sizes.append(abs(value))
         noises.append(float("nan") if noise is None else noise)
         distances.append(distance)
         texts.append((str(record.get("run")), str(record.get("id"))))

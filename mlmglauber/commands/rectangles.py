@@ -64,7 +64,7 @@ class Rectangles:
                 self.kept.take(record)
         if not self.options["summary"]:
             self.filter.output.write(record)
-        elif record["type"] == "run" and record["run"] == self.inputs.run:
+        elif record["type"] == "run" and record.get("run") == self.inputs.run:
             self.head = record
 
     def _blocks(self, batch: Sequence[Input]) -> list[list[_Block]]:

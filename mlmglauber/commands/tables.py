@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
+from mlmglauber.stream.printable import printable
 from mlmglauber.stream.records import Record
 
 NOTHING = "-"
@@ -49,13 +50,20 @@ def drift_table(groups: Sequence[Record], color: bool) -> bytes:
 
 
 def rendered(table: "Table", color: bool) -> bytes:
-    """A table as bytes, as wide as the terminal or, where there is none, as it needs; colours only on a terminal."""
+    """A table as bytes, as wide as the terminal or, where there is none, as it needs; colours only on a terminal.
+
+    What stands in it is plain text, whoever wrote it: no markup, and control characters are spelled out.
+    """
     from rich.console import Console
+
+    class Plain(Console):
+        def render_str(self, text: str, **how: Any) -> Any:
+            return super().render_str(printable(text), **how)
 
     terminal = sys.stdout.isatty()
     width = os.get_terminal_size(sys.stdout.fileno()).columns if terminal else 200
     text = io.StringIO()
-    console = Console(file=text, width=width or 80, force_terminal=terminal and color, no_color=not color,
-                      highlight=False, legacy_windows=False)
+    console = Plain(file=text, width=width or 80, force_terminal=terminal and color, no_color=not color,
+                    highlight=False, legacy_windows=False, markup=False, emoji=False)
     console.print(table)
     return text.getvalue().encode()

@@ -12,6 +12,9 @@ from mlmglauber.measures.diagnostics import diagnose, is_constant
 from mlmglauber.measures.drift import Fit, Times, fit_c, hitting_time, n_log_n, plateau
 from mlmglauber.measures.survival import kaplan_meier
 
+MOST = 1 << 20
+"""Readings of a chain whose records stand at uneven steps, at most."""
+
 Summary = dict[str, Any]
 
 
@@ -132,14 +135,15 @@ def second_halves(chains: Sequence[Series], n: int | None) -> tuple[NDArray[np.f
     """The second half of each chain's series as one (M, N) array; whether it was resampled; why there is none.
 
     Chains whose records stand at the same steps are stacked as they are. Others, as --on-change gives them, are read
-    once a sweep up to where the shortest ends: between two records a drift stays what it was.
+    once a sweep, or MOST times, up to where the shortest ends: between two records a drift stays what it was.
     """
     first = chains[0].times()
     if all(np.array_equal(chain.times(), first) for chain in chains):
         rows, resampled = np.array([chain.values() for chain in chains]), False
     else:
         begin = max(int(chain.steps[0]) for chain in chains)
-        grid = np.arange(begin, min(int(chain.steps[-1]) for chain in chains) + 1, n or 1)
+        end = min(int(chain.steps[-1]) for chain in chains)
+        grid = np.arange(begin, end + 1, max(n or 1, (end - begin) // MOST))
         if not len(grid):
             return None, False, "the chains have no steps in common"
         rows, resampled = np.array([chain.values()[np.searchsorted(chain.times(), grid, side="right") - 1]

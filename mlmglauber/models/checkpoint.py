@@ -147,7 +147,8 @@ def check_masked(name: str, config: Any) -> None:
 def check_format(name: str, folder: str) -> None:
     """Pickles can run code when they are read."""
     if any(Path(folder).glob("*.bin")) and not any(Path(folder).glob("*.safetensors")):
-        raise ModelError(f"{name}: its weights are pickles, which can run code; save the model again as safetensors")
+        raise ModelError(f"{name}: its weights are pickles, which can run code; save the model again as safetensors, "
+                         "or give --allow-pickle if you trust whoever made it")
 
 
 def check_tokenizer(name: str, tokenizer: Any, embeddings: int, masked: bool = True) -> None:
@@ -166,17 +167,22 @@ def check_tokenizer(name: str, tokenizer: Any, embeddings: int, masked: bool = T
 
 def check_weights(name: str, model: Any, info: dict[str, Any]) -> None:
     """Every weight came from the file, in its own shape, and is a number: a random head would look like a model."""
-    import torch
-
     missing = sorted(key for key in info["missing_keys"] if not key.endswith("position_ids"))
     if missing:
         some = ", ".join(missing[:4]) + (" ..." if len(missing) > 4 else "")
-        raise ModelError(f"{name}: the weights {some} are missing and would be random; give a checkpoint with its "
-                         "masked-LM head")
+        raise ModelError(f"{name}: the weights {some} are missing and would be random; give a checkpoint that has "
+                         "them, with the head of its task")
     if info["mismatched_keys"]:
         key = sorted(info["mismatched_keys"])[0]
         raise ModelError(f"{name}: the weight {key[0] if isinstance(key, tuple) else key} has another shape than the "
                          "configuration says; restore the model's own files")
+    check_finite(name, model)
+
+
+def check_finite(name: str, model: Any) -> None:
+    """Every weight is a number."""
+    import torch
+
     for key, weight in model.named_parameters():
         if not bool(torch.isfinite(weight).all()):
             raise ModelError(f"{name}: the weight {key} holds values that are not finite; fetch the checkpoint again")

@@ -77,6 +77,8 @@ class TableConditional:
             if not (np.isfinite(table).all() and (table >= 0).all() and np.allclose(table.sum(-1), 1, atol=1e-9)):
                 raise ValueError(f"the table of site {i} has a row that is no probability law; each must sum to 1")
         self.allowed = np.ones(self.vocab_size, bool) if allowed is None else np.asarray(allowed, bool)
+        if self.allowed.shape != (self.vocab_size,) or not self.allowed.any():
+            raise ValueError(f"allowed: shape {self.allowed.shape}; one truth value a token is needed, a true one too")
 
     @classmethod
     def from_joint(cls, joint: Any) -> "TableConditional":
@@ -97,7 +99,7 @@ class TableConditional:
         for k, site in enumerate(np.asarray(sites).tolist()):
             rows[k] = self.tables[site][tuple(np.delete(ids[k], site))]
         rows[:, ~self.allowed] = 0.0
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.log(rows / rows.sum(1, keepdims=True)))
 
     def states(self) -> Ids:

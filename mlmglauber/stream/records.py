@@ -5,7 +5,7 @@ import os
 import select
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -92,14 +92,22 @@ class Lines:
             raise InputError(f"{path}: {error.strerror}; check the name and its permissions") from error
         return True
 
+    def _bytes(self, size: int) -> bytes:
+        """At most so many bytes of the input that is open; none at its end."""
+        assert self._open is not None
+        try:
+            return os.read(self._open, size)
+        except OSError as error:
+            what = f"{self._name}: cannot be read after line {self._number} ({error.strerror}); give a file or a pipe"
+            raise InputError(what) from error
+
     def _read(self) -> None:
         """Read some of the input that is open."""
-        assert self._open is not None
-        block = os.read(self._open, GZIPPED_BLOCK if self._unzip is not None else BLOCK)
+        block = self._bytes(GZIPPED_BLOCK if self._unzip is not None else BLOCK)
         if not self._begun:
             self._begun = True
             if len(block) == 1:  # the mark may arrive in two pieces
-                block += os.read(self._open, BLOCK)
+                block += self._bytes(BLOCK)
             if block.startswith(GZIP_MARK):
                 self._unzip = zlib.decompressobj(wbits=31)
         if self._unzip is None:
@@ -174,17 +182,30 @@ def parse(line: Line, plain_text: bool = True) -> Record | None:
 
 LARGEST = 2.0**63
 """orjson reads an integer beyond 64 bits as the nearest float; no float of that size has a fractional part."""
+DEEPEST = 200
+"""Levels of a value: the writer takes 254."""
 
 
-def _was_rounded(value: Any) -> bool:
-    """Whether a value may hold an integer that orjson rounded; long lists of numbers are vectors, not keys."""
+def _was_rounded(value: Any, level: int = 0) -> bool:
+    """Whether a value may hold an integer that orjson rounded; long lists of numbers are vectors, not keys.
+
+    RecordError for a value of more than DEEPEST levels.
+    """
     if type(value) is float:
         return abs(value) >= LARGEST
     if type(value) is dict:
-        return any(map(_was_rounded, value.values()))
-    if type(value) is list:
-        return not (len(value) > 64 and type(value[0]) is float) and any(map(_was_rounded, value))
-    return False
+        parts: Iterable[Any] = value.values()
+    elif type(value) is list and not (len(value) > 64 and type(value[0]) is type(value[-1]) is float):
+        parts = value
+    else:
+        return False
+    if level == DEEPEST:
+        raise RecordError(f"values nested in depth beyond {DEEPEST} levels; flatten the record")
+    rounded = False
+    for part in parts:
+        if type(part) in (float, dict, list):
+            rounded |= _was_rounded(part, level + 1)
+    return rounded
 
 
 def _plain(content: bytes, place: str, reason: str, accepted: bool) -> str:
@@ -205,7 +226,7 @@ def check_schema(record: Record, place: str) -> None:
         raise RecordError(what, place)
 
 
-def to_line(record: Record) -> bytes:
+def to_line(record: Record | list[Any]) -> bytes:
     """One line of strict JSON with its line feed; a number that is not finite is our bug, never a silent null."""
     try:
         line = orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY)
@@ -236,7 +257,38 @@ SUITE_TYPES = frozenset({"run", "state", "rectangle", "influence", "pair", "trap
 
 def is_input(record: Record) -> bool:
     """Whether a record may be the text that a command starts from; what else the suite wrote is passed on as it is."""
-    return record.get("type") not in SUITE_TYPES or record["type"] == "state"
+    kind = record.get("type")
+    return not isinstance(kind, str) or kind not in SUITE_TYPES or kind == "state"
+
+
+def chain_key(record: Record) -> tuple[Any, ...]:
+    """What names the chain of a state: run, id and chain."""
+    return names_of(record, "run", "id", "chain")
+
+
+def tau_and_n(record: Record) -> tuple[float | None, int | None]:
+    """The temperature and the number of tokens of a state, None for one that it does not tell."""
+    tau, n = record.get("tau"), record.get("n")
+    if type(tau) not in (int, float, type(None)) or type(n) not in (int, type(None)) or not 0 <= (n or 0) < 1 << 31:
+        raise RecordError('"tau" or "n" is no number; these are not state records of mlm-sample')
+    return tau, n
+
+
+def step_of(record: Record, last: int | None) -> int:
+    """The step of a chain's next state; without one, the number after `last`."""
+    step = record.get("step", 0 if last is None else last + 1)
+    if type(step) is not int or not (-1 if last is None else last) < step < 1 << 62:
+        raise RecordError(f"step {step!r} does not come after the step before; sort the records of a chain by step")
+    return step
+
+
+def names_of(record: Record, *fields: str) -> tuple[Any, ...]:
+    """The values of fields that name something; RecordError for a value that cannot be a name."""
+    for field in fields:
+        if not isinstance(record.get(field, ""), (str, int, type(None))):
+            raise RecordError(f'"{field}" is a {type(record[field]).__name__}, no name; these are not records of this '
+                              "suite")
+    return tuple(record.get(field) for field in fields)
 
 
 def record_id(record: Record, place: int) -> str:

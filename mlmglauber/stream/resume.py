@@ -12,6 +12,7 @@ from typing import NamedTuple
 import orjson
 
 from mlmglauber.stream.errors import LockedError, OutputError, UsageError
+from mlmglauber.stream.output import Appending
 from mlmglauber.stream.records import Record, to_line
 
 
@@ -45,11 +46,10 @@ def open_locked(path: str) -> int:
     return descriptor
 
 
-def first_record(descriptor: int) -> Record | None:
+def first_record(descriptor: int, path: str) -> Record | None:
     """The run record at the head of the file, None if there is none yet."""
-    for line, _ in _whole_lines(descriptor):
-        record = orjson.loads(line)
-        return record if isinstance(record, dict) and record.get("type") == "run" else None
+    for record, _, _ in _whole_records(descriptor, path):
+        return record if record.get("type") == "run" else None
     return None
 
 
@@ -64,13 +64,12 @@ def take_up(descriptor: int, path: str, head: Sequence[Record]) -> Left:
     states: dict[tuple[str, int], Record] = {}
     before: dict[tuple[str, int], Record] = {}  # the last states before the last step
     step, cut, end, count, passed, passed_at_cut = -1, 0, 0, 0, 0, 0
-    for line, offset in _whole_lines(descriptor):
-        end = offset + len(line)
+    for record, offset, after in _whole_records(descriptor, path):
+        end = after
         if count < len(head):
-            _same(line, head[count], path)
+            _same(record, head[count], path)
             count += 1
             continue
-        record = orjson.loads(line)
         if record.get("run") not in runs or record.get("type") != "state":
             passed += 1
             continue
@@ -84,33 +83,48 @@ def take_up(descriptor: int, path: str, head: Sequence[Record]) -> Left:
             cut, passed_at_cut = offset, passed
         states[record["run"], record["chain"]] = record
     if count < len(head):
+        if not to_line(head[count]).startswith(os.pread(descriptor, len(to_line(head[count])) + 1, end)):
+            raise UsageError(f"{path}: no run was begun in it, and it is not empty; choose another file")
         end = 0
     os.ftruncate(descriptor, end if current is None else cut)
     os.lseek(descriptor, 0, os.SEEK_END)
     if count < len(head):
+        output = Appending(descriptor)
         for record in head:
-            os.write(descriptor, to_line(record))
+            output.write(record)
+        output.flush()
         return NOTHING
     return Left(frozenset(finished), current, before, step, passed if current is None else passed_at_cut)
 
 
-def _same(line: bytes, record: Record, path: str) -> None:
-    if line == to_line(record):
-        return
-    there = orjson.loads(line)
+def _same(there: Record, record: Record, path: str) -> None:
     here = orjson.loads(to_line(record))
+    if there == here:
+        return
     pairs = [("", there, here), ("options.", there.get("options", {}), here["options"])]
-    differing = [prefix + key for prefix, a, b in pairs for key in b if key != "options" and a.get(key) != b[key]]
+    differing = [prefix + key for prefix, a, b in pairs if isinstance(a, dict)
+                 for key in b if key != "options" and a.get(key) != b[key]]
     raise UsageError(f"{path}: it was begun by another run ({', '.join(differing) or 'other fields'} differ); "
                      "repeat that run's options and input, or choose another file")
 
 
-def _whole_lines(descriptor: int) -> Iterator[tuple[bytes, int]]:
-    """(line, offset) of every line of the file that ends in a line feed."""
-    offset = 0
+def _whole_records(descriptor: int, path: str) -> Iterator[tuple[Record, int, int]]:
+    """(record, where it begins, where it ends) of every line of the file that ends in a line feed.
+
+    UsageError for a line that is no record: the file is no run's, and is left as it is.
+    """
+    end = 0
     with open(os.dup(descriptor), "rb") as file:
         file.seek(0)
-        for line in file:
-            if line.endswith(b"\n"):
-                yield line, offset
-            offset += len(line)
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            begin, end = end, end + len(line)
+            try:
+                record = orjson.loads(line)
+            except orjson.JSONDecodeError:
+                record = None
+            if not isinstance(record, dict):
+                mend = f"cut the file there (head -n {number - 1}), or " if number > 1 else ""
+                raise UsageError(f"{path}:{number}: no record; {mend}choose another file")
+            yield record, begin, end

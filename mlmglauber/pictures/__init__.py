@@ -1,0 +1,1 @@
+"""What is drawn from records, one file a kind."""

@@ -1,0 +1,131 @@
+"""Drift curves: how far chains go from their starts, by temperature and by length."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlmglauber.pictures.palette import category, ordered
+from mlmglauber.pictures.panel import (
+    PANELS,
+    SERIES,
+    Axis,
+    Curve,
+    Panel,
+    Picture,
+    Points,
+    Rule,
+    Values,
+    chosen,
+    tau_axis,
+)
+from mlmglauber.pictures.reading import number, perhaps
+
+LIMIT = 200_000
+GRID = 256
+"""Steps at which chains are compared."""
+DRIFT = "drift (1 − cosine)"
+
+
+class Chain(NamedTuple):
+    """Whose series it is: the chain's name, its temperature and length, None where a record has none."""
+
+    name: tuple[Any, ...]
+    tau: float | None
+    n: int | None
+
+
+class Plateau(NamedTuple):
+    """Mean drift over the second half of the chains of one temperature and length, and its spread over chains."""
+
+    tau: float
+    n: int
+    mean: float
+    spread: float | None
+
+
+def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
+    """(step, drift) of a state, not-a-number where drift is undefined; the plateau of a summary."""
+    if record["type"] == "state":
+        n = perhaps(record, "n")
+        drift = perhaps(record, "drift")
+        yield (Chain((record.get("run"), record.get("id"), record.get("chain")), perhaps(record, "tau"),
+                     None if n is None else int(n)),
+               (number(record, "step"), np.nan if drift is None else drift))
+    elif record["plateau"] is not None and record["tau"] is not None and record["n"] is not None:
+        yield "plateau", Plateau(number(record, "tau"), int(number(record, "n")), number(record, "plateau"),
+                                 perhaps(record, "plateau_sd"))
+
+
+def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+    """A panel for each length with a curve for each temperature, the median and quartiles over chains; of summaries
+    the plateau against temperature, mean and standard deviation over chains.
+    """
+    notes: list[str] = []
+    groups: dict[Any, dict[Any, list[Values]]] = {}
+    for chain, states in held.items():
+        if isinstance(chain, Chain):
+            by_tau = groups.setdefault(chain.n, {})
+            by_tau.setdefault(chain.tau, []).append(np.array(sorted(states), dtype=np.float64).T)
+    panels = [_curves(n, groups[n], threshold, notes) for n in chosen(_sorted(groups), PANELS, "lengths", notes)]
+    panels = [panel for panel in panels if len(panel.layers) > 1]
+    if "plateau" in held:
+        panels.append(_plateaus(held["plateau"], threshold, notes))
+    return Picture(panels, notes)
+
+
+def _sorted(found: Mapping[Any, Any]) -> list[Any]:
+    return sorted(found, key=lambda key: (key is None, key or 0))
+
+
+def _curves(n: int | None, by_tau: Mapping[Any, list[Values]], threshold: float, notes: list[str]) -> Panel:
+    taus = chosen(_sorted(by_tau), SERIES, "temperatures", notes)
+    layers: list[Any] = []
+    count = max(len(series) for series in by_tau.values())
+    for tau, look in zip(taus, ordered(len(taus)), strict=True):
+        steps, low, middle, high = over_chains(by_tau[tau])
+        if not len(steps):
+            notes.append("tau " + ("unknown" if tau is None else f"{tau:g}") + ": drift is undefined in all states")
+            continue
+        label = "no temperature" if tau is None else f"τ = {tau:g}"
+        band = (low, high) if len(by_tau[tau]) > 1 else (None, None)
+        layers.append(Curve(steps, middle, label, look.color, *band))
+    layers.append(Rule(threshold, f"threshold {threshold:g}"))
+    title = ("" if n is None else f"n = {n}: ") + ("median and quartiles of chains" if count > 1 else "one chain")
+    return Panel(title, Axis("steps (updates of one site)", low=0), Axis(DRIFT, low=0), layers)
+
+
+def over_chains(series: Sequence[Values]) -> tuple[Values, Values, Values, Values]:
+    """Steps and the quartiles, over chains, of drift there.
+
+    series: of (2, N) steps and drifts. Between two records a chain stays where it was; after its last one it no longer
+    counts.
+
+    >>> a, b = np.array([[0, 2, 4], [0, 0.2, 0.4]]), np.array([[0, 2], [0, 0.6]])
+    >>> [part.tolist() for part in over_chains([a, b])[::2]]
+    [[0.0, 2.0, 4.0], [0.0, 0.4, 0.4]]
+    """
+    steps = np.unique(np.concatenate([steps for steps, _ in series]))
+    if len(steps) > GRID:
+        steps = np.unique(np.linspace(steps[0], steps[-1], GRID).round())
+    there = np.full((len(series), len(steps)), np.nan)
+    for row, (own, drifts) in zip(there, series, strict=True):
+        seen = (steps >= own[0]) & (steps <= own[-1])
+        row[seen] = drifts[np.searchsorted(own, steps[seen], side="right") - 1]
+    known = ~np.isnan(there).all(axis=0)
+    low, middle, high = np.nanquantile(there[:, known], [0.25, 0.5, 0.75], axis=0) if known.any() else np.empty((3, 0))
+    return steps[known], low, middle, high
+
+
+def _plateaus(found: Sequence[Plateau], threshold: float, notes: list[str]) -> Panel:
+    axis = tau_axis([part.tau for part in found])
+    layers: list[Any] = []
+    lengths = chosen(sorted({part.n for part in found}), SERIES, "lengths", notes)
+    for k, n in enumerate(lengths):
+        mine = sorted(part for part in found if part.n == n)
+        x, y = np.array([part.tau for part in mine]), np.array([part.mean for part in mine])
+        spread = np.array([np.nan if part.spread is None else part.spread for part in mine])
+        look = category(k)
+        layers += [Curve(x, y, "", look.color, y - spread, y + spread), Points(x, y, f"n = {n}", look.color, look.mark)]
+    layers.append(Rule(threshold, f"threshold {threshold:g}"))
+    return Panel("plateau: mean ± s.d. over chains", axis, Axis(f"plateau of {DRIFT}", low=0), layers)

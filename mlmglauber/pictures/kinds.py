@@ -1,0 +1,89 @@
+"""Which records are drawn as what."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+
+from mlmglauber.pictures.reading import is_flat
+
+if TYPE_CHECKING:
+    from mlmglauber.pictures.panel import Picture
+
+Record = Mapping[str, Any]
+
+KINDS = {
+    "basins": "start summaries of mlm-basins --summary",
+    "drift": "states with `drift`, or group summaries of mlm-drift --summary",
+    "exact": "records of mlm-exact",
+    "influence": "records or summaries of mlm-influence",
+    "lag": "summaries of mlm-couple --summarize over pairs with a --lag",
+    "phase": "summaries of mlm-couple --summarize",
+    "plane": "states with an `embedding` of mlm-embed --pca 2, and traps",
+    "rectangles": "rectangle records of mlm-rect",
+    "residence": "traps of chains, of mlm-traps",
+    "times": "summaries of mlm-drift --summary, pairs of mlm-couple or their summaries",
+}
+"""The kinds of pictures, a file each, and what they draw."""
+
+
+class Kind(Protocol):
+    """What a file of a kind offers."""
+
+    LIMIT: int
+    """So many items are kept."""
+
+    def items(self, record: Record) -> Iterator[tuple[Hashable, Any]]:
+        """(key, item): what is kept of a record. KeyError, TypeError or ValueError for one without its fields."""
+
+    def picture(self, held: Mapping[Hashable, Sequence[Any]], threshold: float) -> "Picture":
+        """What is drawn of the items of each key; threshold: the drift that is a hit."""
+
+
+def open_kind(name: str) -> Kind:
+    """The file of a kind."""
+    return cast(Kind, import_module(f"mlmglauber.pictures.{name}"))
+
+
+class Uses(NamedTuple):
+    """As what a record is drawn: by itself, and when it is asked for by name or beside others."""
+
+    own: tuple[str, ...] = ()
+    other: tuple[str, ...] = ()
+
+
+def uses(record: Record) -> Uses:
+    """The kinds that draw a record.
+
+    >>> uses({"type": "pair"}), uses({"type": "summary", "of": "pair", "over": "group", "lag": 0})
+    (Uses(own=('times',), other=()), Uses(own=('phase',), other=('times',)))
+    """
+    what = record.get("type")
+    if what == "state":
+        return Uses(("drift",) * ("drift" in record) + ("plane",) * is_flat(record))
+    if what == "summary":
+        return _of_summary(record.get("of"), record.get("over"), bool(record.get("lag")))
+    if what == "trap":
+        return Uses(("residence",), ("plane",)) if "residence" in record else Uses()
+    if what == "run":
+        return Uses((), ("plane",)) if "pca_explained" in record else Uses()
+    own = {"pair": "times", "rectangle": "rectangles", "influence": "influence", "exact": "exact"}.get(str(what))
+    return Uses((own,)) if own else Uses()
+
+
+def _of_summary(of: Any, over: Any, lagged: bool) -> Uses:
+    match of, over:
+        case "state", "group":
+            return Uses(("times",), ("drift",))
+        case "state", "chain" | "tau":
+            return Uses(("times",))
+        case "pair", "group":
+            return Uses(("lag",), ("phase", "times")) if lagged else Uses(("phase",), ("times",))
+        case "pair", "tau":
+            return Uses((), ("times",))
+        case "pair", "n":
+            return Uses((), ("phase",))
+        case "influence", "group":
+            return Uses(("influence",))
+        case "basin", "start":
+            return Uses(("basins",))
+    return Uses()

@@ -1,0 +1,64 @@
+"""How pictures look: colours that colour-blind people tell apart, a column's width, letters that can be read there."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+WIDTH = 3.375
+"""Inches: a column of a paper of two."""
+DPI = 200
+"""Of PNG."""
+
+BLACK, GREY, PALE = "#000000", "#777777", "#e4e4e4"
+CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Okabe and Ito (2008), for what has no order; without their yellow, which white paper swallows."""
+MARKS = ("o", "s", "D", "v", "P", "X", "*")
+"""A shape for each of them: a picture printed in grey still tells series apart."""
+_VIRIDIS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962")
+"""The darker three quarters of viridis, for what has an order: it darkens in grey as in colour."""
+HEAT, TIME = "cividis", "viridis"
+"""Colour maps of matplotlib, even to the eye, for matrices and for time."""
+
+STYLE: dict[str, Any] = {
+    "font.family": ["DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Arial Unicode MS"],  # the first that has it
+    "font.size": 8, "axes.labelsize": 8, "axes.titlesize": 8, "legend.fontsize": 7, "legend.title_fontsize": 8,
+    "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.titlelocation": "left", "axes.linewidth": 0.6,
+    "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.2, "lines.markersize": 4,
+    "legend.frameon": False, "legend.handlelength": 1.6, "legend.columnspacing": 1.2, "legend.borderpad": 0.1,
+    "savefig.dpi": DPI, "figure.constrained_layout.h_pad": 0.05,
+    "text.parse_math": False,  # a $ of a text is a dollar
+    "svg.hashsalt": "mlmglauber", "pdf.fonttype": 42,
+}
+
+
+class Look(NamedTuple):
+    """The colour and the mark of a series."""
+
+    color: str
+    mark: str
+
+
+def category(k: int) -> Look:
+    """The k-th of series that have no order.
+
+    >>> category(0), category(7).color == category(0).color
+    (Look(color='#0072B2', mark='o'), True)
+    """
+    return Look(CATEGORIES[k % len(CATEGORIES)], MARKS[k % len(MARKS)])
+
+
+def ordered(count: int) -> Sequence[Look]:
+    """So many series that have an order, from dark to light.
+
+    >>> [look.color for look in ordered(3)]
+    ['#440154', '#2c728e', '#5ec962']
+    """
+    if count == 1:
+        return [category(0)]
+    looks = []
+    for k in range(count):
+        place = k * (len(_VIRIDIS) - 1) / (count - 1)
+        low = min(int(place), len(_VIRIDIS) - 2)
+        ends = [[int(color[at : at + 2], 16) for at in (1, 3, 5)] for color in _VIRIDIS[low : low + 2]]
+        mixed = [round(a + (b - a) * (place - low)) for a, b in zip(*ends, strict=True)]
+        looks.append(Look("#" + "".join(f"{part:02x}" for part in mixed), MARKS[k % len(MARKS)]))
+    return looks

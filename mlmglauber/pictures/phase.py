@@ -1,0 +1,74 @@
+"""The phase diagram: median meeting times over temperature and length, and where they pass a budget."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlmglauber.pictures.panel import PANELS, Axis, Curve, Heat, Panel, Picture, Points, chosen, tau_axis
+from mlmglauber.pictures.reading import number, perhaps
+
+LIMIT = 50_000
+LINE = "#D55E00"
+"""Seen on all colours of the map."""
+
+
+class Cell(NamedTuple):
+    """Median meeting time / (n ln n) at one temperature and length, None where over half did not meet."""
+
+    tau: float
+    n: int
+    median: float | None
+
+
+class Crossing(NamedTuple):
+    """The temperature at which the median meeting time is budget x n ln n, with its 95 % interval."""
+
+    n: int
+    budget: float
+    tau: float
+    low: float | None
+    high: float | None
+
+
+def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
+    """A cell, or a crossing, of a summary of mlm-couple."""
+    kind = ", ".join([str(record["model"]), f"{record['coupling']} coupling", f"start {record['start']}"]
+                     + ([f"lag {record['lag']}"] if record["lag"] else []))
+    if record["over"] == "group":
+        yield kind, Cell(number(record, "tau"), int(number(record, "n")), perhaps(record, "median_n_log_n"))
+    elif record["over"] == "n" and record["crossover"] is not None:
+        yield kind, Crossing(int(number(record, "n")), number(record, "budget"), number(record, "crossover"),
+                             perhaps(record, "crossover_low"), perhaps(record, "crossover_high"))
+
+
+def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+    """A panel for each model and way of coupling."""
+    del threshold
+    notes: list[str] = []
+    kinds = [kind for kind, found in held.items() if any(isinstance(item, Cell) for item in found)]
+    return Picture([_panel(str(kind), held[kind]) for kind in chosen(kinds, PANELS, "kinds of pairs", notes)], notes)
+
+
+def _panel(kind: str, found: Sequence[Any]) -> Panel:
+    cells = [item for item in found if isinstance(item, Cell)]
+    crossings = sorted(item for item in found if isinstance(item, Crossing))
+    taus, lengths = sorted({cell.tau for cell in cells}), sorted({cell.n for cell in cells})
+    values = np.full((len(lengths), len(taus)), np.nan)
+    for cell in cells:
+        if cell.median is not None:
+            values[lengths.index(cell.n), taus.index(cell.tau)] = cell.median
+    axis = tau_axis(taus)
+    log = bool((values > 0).any() and not (values <= 0).any())
+    missing = "over half did not meet" if np.isnan(values).any() else ""
+    layers: list[Any] = [Heat(np.array(taus), np.array(lengths, dtype=np.float64), values,
+                              "median meeting time / (n ln n)", log, missing=missing)]
+    for budget in sorted({crossing.budget for crossing in crossings}):
+        mine = [crossing for crossing in crossings if crossing.budget == budget]
+        x, y = np.array([c.tau for c in mine]), np.array([c.n for c in mine], dtype=np.float64)
+        low, high = (np.array([np.nan if end is None else end for end in ends]) for ends in
+                     ([c.low for c in mine], [c.high for c in mine]))
+        layers += [Curve(x, y, "", LINE), Points(x, y, f"median = {budget:g} n ln n, 95 %", LINE, "o", low, high,
+                                                 sideways=True)]
+    return Panel(kind, axis, Axis("length n (tokens)", min(lengths) > 0 and max(lengths) / min(lengths) > 3,
+                                  ([float(n) for n in lengths], [str(n) for n in lengths])), layers)

@@ -1,0 +1,136 @@
+"""Trajectories in a plane of embeddings: coloured by time, basins shaded, traps marked."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlmglauber.pictures.palette import BLACK, CATEGORIES, GREY
+from mlmglauber.pictures.panel import Axis, Cloud, Curve, Ground, Panel, Picture, Points, Values, counted, shortened
+from mlmglauber.pictures.reading import is_flat, number
+from mlmglauber.stream.errors import MlmError
+from mlmglauber.stream.vectors import unpack
+
+LIMIT = 20_000
+CHAINS = 6
+"""Lines of more chains would hide each other."""
+CELLS = 160
+REACH = 0.06
+"""A cell is of a basin when a state of it is this near, as a share of the picture's diagonal."""
+TRAPS = 12
+NAMES = 5
+"""Basins with most states; the others are shaded in one colour."""
+
+
+class State(NamedTuple):
+    """A state in the plane, and the basin that it is in."""
+
+    step: float
+    x: float
+    y: float
+    basin: str | None
+
+
+class Trap(NamedTuple):
+    """A trap: where it is, where that is known, which chain's, from when to when, and how long."""
+
+    x: float
+    y: float
+    chain: tuple[Any, ...]
+    first: float
+    last: float
+    residence: float
+
+
+def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
+    """A state by its chain, a trap, or the shares of variance that a run record of mlm-embed --pca tells."""
+    if record["type"] == "run":
+        yield "explained", [float(share) for share in record["pca_explained"]]
+        return
+    chain = (record.get("run"), record.get("id"), record.get("chain"))
+    x, y = (float(part) for part in unpack(record["embedding"])) if is_flat(record) else (np.nan, np.nan)
+    if record["type"] == "trap":
+        yield "traps", Trap(x, y, chain, number(record, "first"), number(record, "last"), number(record, "residence"))
+        return
+    if not np.isfinite([x, y]).all():
+        raise ValueError("the embedding is not finite")
+    yield (*chain, str(record.get("embedder"))), State(number(record, "step"), x, y, record.get("basin"))
+
+
+def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+    """One panel: every state coloured by its step, lines for a few chains, the longest traps, basins as shades."""
+    del threshold
+    chains: dict[Any, list[State]] = {key[:3]: sorted(found, key=lambda state: state.step)
+                                      for key, found in held.items() if isinstance(key, tuple)}
+    planes = {key[3] for key in held if isinstance(key, tuple)}
+    if max(len(planes), len(set(map(tuple, held.get("explained", ()))))) > 1:
+        raise MlmError("embeddings of two planes have nothing in common; pass all records through one mlm-embed")
+    states = [state for found in chains.values() for state in found]
+    if not states:
+        return Picture([])
+    notes: list[str] = []
+    x, y = _columns(states)
+    layers: list[Any] = _ground(states, np.stack([x, y], axis=1))
+    if len(chains) <= CHAINS:
+        layers += [Curve(*_columns(found), "", GREY, faint=True) for found in chains.values()]
+    steps = np.array([state.step for state in states], dtype=np.float64)
+    late = np.argsort(steps, kind="stable")
+    layers.append(Cloud(x[late], y[late], steps[late], "step (updates of one site)"))
+    if len(chains) <= 4 * CHAINS:
+        first = _columns([found[0] for found in chains.values()])
+        layers.append(Points(*first, "first state", BLACK, "s", hollow=True))
+    layers += _traps(held.get("traps", ()), chains, notes)
+    shares = next(iter(held.get("explained", ())), None)
+    names = [f"component {k + 1} ({100 * shares[k]:.0f} % of variance)" if shares else f"principal component {k + 1}"
+             for k in (0, 1)]
+    return Picture([Panel(counted(len(chains), "chain"), Axis(names[0]), Axis(names[1]), layers, square=True)], notes)
+
+
+def _columns(states: Sequence[State]) -> tuple[Values, Values]:
+    """The coordinates of states."""
+    return np.array([state.x for state in states]), np.array([state.y for state in states])
+
+
+def _ground(states: Sequence[State], points: Values) -> list[Ground]:
+    """Shades: a cell is of the basin of the nearest state that has one, if that is near."""
+    named = [k for k, state in enumerate(states) if state.basin is not None]
+    if not named:
+        return []
+    basins = [str(states[k].basin) for k in named]
+    counts = {name: basins.count(name) for name in dict.fromkeys(basins)}
+    often = sorted(counts, key=lambda name: -counts[name])
+    shown = often[:NAMES] + (["other basins"] if len(often) > NAMES else [])
+    codes = np.array([min(often.index(name), NAMES) for name in basins])
+    low, high = points.min(axis=0), points.max(axis=0)
+    margin = 0.05 * (high - low).max() or 1.0
+    x, y = (np.linspace(low[k] - margin, high[k] + margin, CELLS) for k in (0, 1))
+    grid = np.stack(np.meshgrid(x, y), axis=-1)
+    reach = REACH * float(np.hypot(*(high - low)))
+    from scipy.spatial import cKDTree
+
+    distance, nearest = cKDTree(points[named]).query(grid.reshape(-1, 2))
+    region = np.where(distance <= reach, codes[nearest], -1).reshape(CELLS, CELLS)
+    return [Ground(x, y, region.astype(np.int64), [shortened(name, 16) for name in shown])]
+
+
+def _traps(traps: Sequence[Trap], chains: Mapping[Any, Sequence[State]], notes: list[str]) -> list[Points]:
+    """The longest traps, where they were embedded or where their chain was in the middle of them."""
+    places, unknown = [], 0
+    for trap in sorted(traps, key=lambda trap: -trap.residence)[:TRAPS]:
+        inside = [state for state in chains.get(trap.chain, ()) if trap.first <= state.step <= trap.last]
+        if np.isfinite(trap.x):
+            places.append((trap.x, trap.y))
+        elif inside:
+            middle = inside[len(inside) // 2]
+            places.append((middle.x, middle.y))
+        else:
+            unknown += 1
+    if unknown:
+        notes.append(f"{unknown} of the longest traps are of no chain that is drawn; pass them through the same "
+                     "mlm-embed --pca 2")
+    if len(traps) > TRAPS:
+        notes.append(f"the {TRAPS} longest of {len(traps)} traps are marked")
+    if not places:
+        return []
+    return [Points(np.array([x for x, _ in places]), np.array([y for _, y in places]), "trap", CATEGORIES[1], "X",
+                   hollow=True)]

@@ -1,0 +1,28 @@
+"""Numbers out of records: what is missing or is no number is a ValueError that names the field."""
+
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
+
+
+def number(record: Mapping[str, Any], name: str) -> float:
+    """A finite number.
+
+    >>> number({"tau": 1}, "tau")
+    1.0
+    """
+    value = record.get(name)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
+        raise ValueError(f'"{name}" is no number')
+    return float(value)
+
+
+def perhaps(record: Mapping[str, Any], name: str) -> float | None:
+    """A finite number, or None where the record says null."""
+    return None if record.get(name) is None else number(record, name)
+
+
+def is_flat(record: Mapping[str, Any]) -> bool:
+    """Whether a record has an embedding of two numbers: a list, or base64 of eight bytes."""
+    embedding = record.get("embedding")
+    return len(embedding) == {list: 2, str: 12}.get(type(embedding)) if isinstance(embedding, list | str) else False

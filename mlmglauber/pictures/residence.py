@@ -1,0 +1,92 @@
+"""How long traps last: their survival on logarithmic axes, and the geometric law that a single state would give."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlmglauber.measures.survival import kaplan_meier
+from mlmglauber.pictures.palette import ordered
+from mlmglauber.pictures.panel import PANELS, SERIES, Axis, Curve, Panel, Picture, Points, Values, chosen, counted
+from mlmglauber.pictures.reading import number, perhaps
+
+LIMIT = 100_000
+LEAST_SHARE = 0.5
+"""The axis of a survival ends at this share of one trap."""
+
+
+class Trap(NamedTuple):
+    """A trap's residence, whether the records cut it off, and the chance that a step leaves its representative."""
+
+    residence: float
+    censored: bool
+    escape: float | None
+
+
+class Kind(NamedTuple):
+    """What traps were looked for in: one length, one radius, at least so many steps."""
+
+    n: int
+    radius: int
+    least: int
+
+
+def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
+    """One trap by its temperature and kind."""
+    kind = Kind(*(int(number(record, name)) for name in ("n", "radius", "min_steps")))
+    yield (kind, perhaps(record, "tau")), Trap(number(record, "residence"), bool(record["censored"]),
+                                               perhaps(record, "escape"))
+
+
+def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+    """A panel for each length, a curve for each temperature."""
+    del threshold
+    notes: list[str] = []
+    kinds: dict[Kind, dict[float | None, Sequence[Trap]]] = {}
+    for key, found in held.items():
+        assert isinstance(key, tuple)
+        kinds.setdefault(key[0], {})[key[1]] = found
+    drawn = chosen(sorted(kinds), PANELS, "kinds of traps", notes)
+    return Picture([_panel(kind, kinds[kind], notes) for kind in drawn], notes)
+
+
+def _panel(kind: Kind, by_tau: Mapping[float | None, Sequence[Trap]], notes: list[str]) -> Panel:
+    taus = chosen(sorted(by_tau, key=lambda tau: (tau is None, tau or 0)), SERIES // 2, "temperatures", notes)
+    layers: list[Any] = []
+    lawful = False
+    for tau, look in zip(taus, ordered(len(taus)), strict=True):
+        traps = by_tau[tau]
+        steps, censored = np.array([t.residence for t in traps]), np.array([t.censored for t in traps])
+        curve = kaplan_meier(steps, censored)
+        x = np.concatenate([[kind.least], curve.times, [max(steps.max(), kind.least)]]).astype(np.float64)
+        y = np.concatenate([[1.0], curve.survival, curve.survival[-1:] if len(curve.survival) else [1.0]])
+        end = np.where(y > 0, y, np.nan)
+        label = "" if tau is None else f"τ = {tau:g}, "
+        layers.append(Curve(x, end, f"{label}{counted(len(traps), 'trap')}", look.color, stairs=True))
+        if censored.any():
+            there = np.searchsorted(x, steps[censored], side="right") - 1
+            layers.append(Points(steps[censored], end[there], "", look.color, "|"))
+        escapes = np.array([np.nan if t.escape is None else t.escape for t in traps])
+        if np.isfinite(escapes).all():
+            lawful = True
+            t = np.geomspace(kind.least, 3 * steps.max(), 120)
+            layers.append(Curve(t, law(t, escapes, kind.least), "", look.color, dashed=True))
+    if lawful:
+        nowhere = np.array([np.nan])
+        layers.append(Curve(nowhere, nowhere, "geometric, one state: (1 − escape)^t", dashed=True))
+    smallest = LEAST_SHARE / max(len(found) for found in by_tau.values())
+    where = "one state" if kind.radius == 0 else f"within {counted(kind.radius, 'change')}"
+    return Panel(f"n = {kind.n}, {where}, at least {counted(kind.least, 'step')}",
+                 Axis("residence t (steps)", log=True),
+                 Axis("share of longer traps", log=True, low=smallest, high=1.3), layers)
+
+
+def law(t: Values, escapes: Values, least: int) -> Values:
+    """P(T > t | T >= least) of geometric stays: the mean of (1 - e)^(t - least + 1) over traps of escape probability e.
+
+    >>> law(np.array([9.0, 10.0]), np.array([0.5]), 10).tolist()
+    [1.0, 0.5]
+    """
+    lasted = np.maximum(np.floor(t)[:, None] - least + 1, 0)
+    found = ((1 - escapes) ** lasted).mean(axis=1)
+    return np.asarray(np.where(found > 0, found, np.nan))

@@ -1,0 +1,185 @@
+"""Hitting and meeting times against temperature, and whether they go as n ln n."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlmglauber.measures.drift import Times, fit_c, n_log_n
+from mlmglauber.measures.survival import kaplan_meier
+from mlmglauber.pictures.palette import BLACK, GREY, category
+from mlmglauber.pictures.panel import PANELS, SERIES, Axis, Curve, Panel, Picture, Points, beside, chosen, tau_axis
+from mlmglauber.pictures.reading import number, perhaps
+
+LIMIT = 100_000
+LEAST = 0.5
+"""Steps: where a logarithmic axis shows a time of 0."""
+
+
+class Time(NamedTuple):
+    """One chain's or pair's time; where censored, how long it was watched."""
+
+    tau: float
+    n: int
+    steps: float
+    censored: bool
+    text: str
+
+
+class Middle(NamedTuple):
+    """The Kaplan-Meier median of one temperature and length with its 95 % interval; until when all were watched."""
+
+    tau: float
+    n: int
+    median: float | None
+    low: float | None
+    high: float | None
+    horizon: float
+
+
+class Slope(NamedTuple):
+    """C of T = C n ln n over all lengths at one temperature, with its 95 % interval."""
+
+    tau: float
+    c: float | None
+    low: float | None
+    high: float | None
+
+
+class Story(NamedTuple):
+    """What times are of: a panel's title and what its axis says."""
+
+    title: str
+    axis: str
+
+
+def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
+    """Times, medians and slopes of a record of mlm-drift --summary, mlm-couple or mlm-couple --summarize."""
+    if record["tau"] is None or ("n" in record and record["n"] is None):
+        return
+    tau, over = number(record, "tau"), record.get("over")
+    if record["type"] == "pair" or record["of"] == "pair":
+        story = Story(", ".join([f"{record['coupling']} coupling", f"start {record['start']}"]
+                                + ([f"lag {record['lag']}"] if record["lag"] else [])), "meeting time (joint steps)")
+        if record["type"] == "pair":
+            steps = number(record, "max_steps" if record["censored"] else "meeting")
+            lead = 0 if record["censored"] else number(record, "lag")
+            yield (story, tau, record["n"]), Time(tau, int(number(record, "n")), steps - lead, bool(record["censored"]),
+                                                  f"{record['run']}/{record['id']}")
+            return
+        parts = [(story, record)]
+    else:
+        parts = [(Story(f"drift ≥ {number(part, 'threshold'):g}", "hitting time (steps)"), part)
+                 for part in record["hitting"]]
+    for story, part in parts:
+        if over == "chain":
+            steps = number(record, "last_step") if part["censored"] else number(part, "step")
+            yield (story, tau, record["n"]), Time(tau, int(number(record, "n")), steps, bool(part["censored"]),
+                                                  f"{record['run']}/{record['id']}")
+        elif over == "group":
+            yield story, Middle(tau, int(number(record, "n")), perhaps(part, "median"), perhaps(part, "median_low"),
+                                perhaps(part, "median_high"), number(part, "horizon"))
+        elif over == "tau":
+            yield story, Slope(tau, perhaps(part, "c"), perhaps(part, "c_low"), perhaps(part, "c_high"))
+
+
+def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+    """For each thing that is timed a panel of times, and one of times in units of n ln n with the fitted C."""
+    del threshold  # of the records
+    notes: list[str] = []
+    stories: dict[Story, list[Any]] = {}
+    for key, found in held.items():
+        stories.setdefault(key if isinstance(key, Story) else key[0], []).extend(found)  # type: ignore[index]
+    panels = []
+    for story in chosen(list(stories), PANELS // 2, "kinds of times", notes):
+        every = stories[story]
+        times = [item for item in every if isinstance(item, Time)]
+        middles = [item for item in every if isinstance(item, Middle)] or _middles(times)
+        slopes = [item for item in every if isinstance(item, Slope)] or _slopes(times)
+        if not middles:
+            continue
+        axis = tau_axis([item.tau for item in middles])
+        lengths = chosen(sorted({item.n for item in middles}), SERIES - 1, "lengths", notes)
+        panels.append(_in_steps(story, axis, times, middles, lengths))
+        if any(n_log_n(n) for n in lengths):
+            panels.append(_in_units(axis, middles, slopes, lengths))
+    return Picture(panels, notes)
+
+
+def _cells(times: Sequence[Time]) -> list[tuple[float, int, Times]]:
+    """Times by temperature and length, as the measures take them."""
+    cells: dict[tuple[float, int], list[Time]] = {}
+    for time in times:
+        cells.setdefault((time.tau, time.n), []).append(time)
+    return [(tau, n, Times(n, np.array([t.steps for t in cell]), np.array([t.censored for t in cell]),
+                           [t.text for t in cell])) for (tau, n), cell in sorted(cells.items())]
+
+
+def _middles(times: Sequence[Time]) -> list[Middle]:
+    found = []
+    for tau, n, cell in _cells(times):
+        curve = kaplan_meier(cell.times, cell.censored)
+        watched = cell.times[cell.censored].min() if cell.censored.any() else cell.times.max()
+        found.append(Middle(tau, n, curve.median, curve.low, curve.high, float(watched)))
+    return found
+
+
+def _slopes(times: Sequence[Time]) -> list[Slope]:
+    cells = _cells(times)
+    fits = [(tau, fit_c([cell for other, _, cell in cells if other == tau])) for tau in sorted({c[0] for c in cells})]
+    return [Slope(tau, fit.c, fit.low, fit.high) for tau, fit in fits]
+
+
+def _nan(values: Sequence[float | None]) -> Any:
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _shown(steps: Any) -> Any:
+    return np.maximum(steps, LEAST)
+
+
+def _in_steps(story: Story, axis: Axis, times: Sequence[Time], middles: Sequence[Middle],
+              lengths: Sequence[int]) -> Panel:
+    layers: list[Any] = []
+    for k, n in enumerate(lengths):
+        look = category(k)
+        for censored in (False, True):
+            seen = [time for time in times if time.n == n and time.censored == censored]
+            if seen:
+                x = beside(np.array([time.tau for time in seen]), axis, k, len(lengths))
+                layers.append(Points(x, _shown(np.array([time.steps for time in seen])), "", look.color,
+                                     "^" if censored else look.mark, hollow=censored, faint=True))
+        layers += _medians(axis, [item for item in middles if item.n == n], 1.0, k, len(lengths), f"n = {n}")
+    if any(time.censored for time in times) or any(item.median is None for item in middles):
+        layers.append(Points(np.array([np.nan]), np.array([np.nan]), "censored; median above", GREY, "^", hollow=True))
+    return Panel(f"{story.title}: median, 95 %", axis, Axis(story.axis, log=True), layers)
+
+
+def _medians(axis: Axis, mine: Sequence[Middle], unit: float, k: int, count: int, label: str) -> list[Any]:
+    """Medians with their intervals, in some unit; one that was not reached is a hollow triangle at the horizon."""
+    mine = sorted(mine)
+    look = category(k)
+    x = beside(np.array([item.tau for item in mine]), axis, k, count)
+    ends = ("median", "low", "high")
+    median, low, high = (_shown(_nan([getattr(item, end) for item in mine])) / unit for end in ends)
+    missing = np.isnan(median)
+    horizon = _shown(np.array([item.horizon for item in mine])) / unit
+    layers: list[Any] = [Points(x, median, label, look.color, look.mark, low, high)]
+    if missing.any():
+        layers.append(Points(x[missing], horizon[missing], "", look.color, "^", hollow=True))
+    return layers
+
+
+def _in_units(axis: Axis, middles: Sequence[Middle], slopes: Sequence[Slope], lengths: Sequence[int]) -> Panel:
+    layers: list[Any] = []
+    known = sorted(slope for slope in slopes if slope.c)
+    if known:
+        low, high = (_nan([getattr(slope, end) for slope in known]) for end in ("low", "high"))
+        c = _nan([slope.c for slope in known])
+        layers.append(Curve(np.array([slope.tau for slope in known]), c, "fit T = C n ln n, 95 %", BLACK,
+                            np.where(np.isnan(low), c, low), np.where(np.isnan(high), c, high)))
+    for k, n in enumerate(lengths):
+        unit, mine = n_log_n(n), [item for item in middles if item.n == n]
+        if unit:
+            layers += _medians(axis, mine, unit, k, len(lengths), f"n = {n}")
+    return Panel("", axis, Axis("time / (n ln n)", log=True), layers)
