@@ -69,8 +69,10 @@ GOOD = [
 ]
 FIELDS = sorted({key for record in GOOD for key in record} | {"drift", "truncated", "basin_p", "pll", "reason"})
 ODD = [None, True, False, 0, -1, 1, 2, 3, 0.5, -0.0, 1e308, 5e-324, 2**31, 2**63, -(2**63), 2**64, 10**40, 10**300, "",
-       "a b", "c", "0", "mlm/2", "\x1b[2J[/red]", "\u2028\u0085\u202e", "\U0010ffff", [], [0, 1], [1, 0], [0.1, 2], [[]],
-       [None], ["a"], [2**64], {}, {"a": []}, "state", "run", "mlm-sample", "AACAPwAAAMA=", "AAAA", 1e-300, [1e300, -1e300],
+       "a b", "c", "0", "mlm/2", "\x1b[2J[/red]", "\u2028\u0085\u202e",
+       "\U0010ffff", [], [0, 1], [1, 0], [0.1, 2], [[]],
+       [None], ["a"], [2**64], {}, {"a": []}, "state", "run", "mlm-sample", "AACAPwAAAMA=",
+       "AAAA", 1e-300, [1e300, -1e300],
        [0, 0], [float(k) for k in range(66)]]
 
 values = st.sampled_from(ODD) | st.recursive(
