@@ -26,6 +26,17 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: SLOW_FILES.index(item.path.name) if item.path.name in SLOW_FILES else len(SLOW_FILES))
 
 
+def pytest_terminal_summary(terminalreporter):
+    """What the soak tests tried and survived, a line each."""
+    reports = terminalreporter.getreports("passed")
+    told = [value for report in reports if report.when == "call" for name, value in report.user_properties
+            if name == "survived"]
+    if told:
+        terminalreporter.section("tried and survived")
+        for line in told:
+            terminalreporter.write_line(line)
+
+
 class Result(NamedTuple):
     """What a shell command left behind."""
 

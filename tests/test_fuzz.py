@@ -1,23 +1,19 @@
 """Anything at all as input: every line is answered, passed on or told of, and what comes out is strict JSON."""
 
 import gzip
-import importlib
-import io
 import json
-import signal
 import subprocess
 import sys
 import time
-import warnings
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from in_process import answer
 from oracles import TABLE_A
 
 from mlmglauber.stream.errors import RecordError
@@ -52,6 +48,8 @@ COMMANDS = [
     "basins --examples topics",
     "basins --clusters 2 --summary --start label",
     "basins --examples topics --summary --table --min-visit 1",
+    "plot --terminal",
+    *(f"plot --terminal --kind {kind}" for kind in ("drift", "rectangles", "residence", "times", "plane")),
 ]
 
 STATE = {"type": "state", "run": "r", "id": "0", "chain": 0, "step": 1, "tau": 1.0, "n": 2, "text": "a b",
@@ -149,29 +147,6 @@ class Embedder:
         return {"embedder": "stub", "max_tokens": 9}
 
 
-def answer(command, content, folder):
-    """(status, output, words) of a command in this process."""
-    name, *arguments = command.split()
-    (folder / "in").write_bytes(content)
-    said = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, (folder / "in").open("rb") as given, (folder / "out").open("wb") as out:
-        patch.chdir(folder)
-        patch.setattr(sys, "stdin", given)
-        patch.setattr(sys, "stdout", SimpleNamespace(fileno=out.fileno, isatty=lambda: False))
-        patch.setattr(sys, "stderr", said)
-        patch.setattr(warnings, "showwarning", warnings.showwarning)
-        patch.setattr("mlmglauber.models.embedding.Embedder", Embedder)
-        handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
-        try:
-            importlib.import_module(f"mlmglauber.commands.{name}").main.main(arguments)
-        except SystemExit as ended:
-            status = ended.code
-        finally:
-            for number, handler in handlers:
-                signal.signal(number, handler)
-    return status, (folder / "out").read_bytes(), said.getvalue()
-
-
 def refuse(constant):
     raise AssertionError(f"{constant} is not JSON")
 
@@ -179,12 +154,14 @@ def refuse(constant):
 def check(command, content, folder):
     """What is true of any input."""
     started = time.monotonic()
-    status, out, said = answer(command, content, folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("mlmglauber.models.embedding.Embedder", Embedder)
+        status, out, said = answer(command, content, folder)
     assert status in (0, 1, 2, 65), (status, said)  # too few records for what is asked, or of contradictory runs: 1, 2
     assert said or not status
     assert time.monotonic() - started < 20
     assert out.endswith(b"\n") or not out
-    if "--table" in command:
+    if "--table" in command or command.startswith("plot"):
         assert b"\x1b" not in out
     else:
         for line in out.split(b"\n")[:-1]:
@@ -222,7 +199,7 @@ def states(kind, name, count=3):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("command", COMMANDS)
-def test_odd_values_in_every_field(place, command):
+def test_odd_values_in_every_field(place, command, record_property):
     """In one record of a chain, in all, and in records of other kinds; names and what is of all records one by one."""
     for field in FIELDS:
         parts = []
@@ -238,13 +215,15 @@ def test_odd_values_in_every_field(place, command):
             parts.append([{**record, "id": f"t{k}/{j}", field: value} for j, record in enumerate(GOOD[:3])])
         whole = [json.dumps(record).encode() for part in parts for record in part]
         check(command, b"\n".join(whole), place)
+    record_property("survived", f"mlm-{command}: {len(ODD)} odd values in each of {len(FIELDS)} fields")
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("command", COMMANDS)
-def test_inputs_for_minutes(place, command):
-    """What fails is written to the folder corpus, to be kept there."""
+def test_inputs_for_minutes(place, command, record_property):
+    """What fails, at its smallest, is left in the folder corpus, to be kept there."""
     ends = time.monotonic() + SECONDS / len(COMMANDS)
+    found = Path(__file__).parent / "corpus" / f"new-{COMMANDS.index(command)}"
     count = 0
 
     @settings(max_examples=100, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -252,11 +231,15 @@ def test_inputs_for_minutes(place, command):
     def tried(content):
         nonlocal count
         count += 1
-        check(command, content, place)
+        try:
+            check(command, content, place)
+        except BaseException:
+            found.write_bytes(content)
+            raise
 
     while time.monotonic() < ends:
         tried()
-    print(f"{command}: {count} inputs")
+    record_property("survived", f"mlm-{command}: {count} inputs made up")
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of a process's memory is read from /proc")
@@ -264,7 +247,7 @@ def test_long_lines_many_lines_and_packed_ones_take_little_memory(tmp_path):
     """300 MB without a line feed, plain and packed, and a million empty lines."""
     (tmp_path / "long").write_bytes(b"x" * (300 << 20) + b"\nend\n")
     (tmp_path / "empty").write_bytes(b"\n" * 1_000_000 + b"end\n")
-    (tmp_path / "packed").write_bytes(gzip.compress(b"x" * (300 << 20) + b"\nend\n", 1))
+    (tmp_path / "packed").write_bytes(gzip.compress(b"x" * (10 << 20), 1) * 30 + gzip.compress(b"\nend\n"))
     program = ("import re, sys; from mlmglauber.stream.records import Lines\n"
                "lines = [line for line in Lines(sys.argv[1:]) if line.content != b'']\n"
                "peak = re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())\n"

@@ -22,7 +22,7 @@ class Texts:
     """The records of a file with a text or an embedding, and their vectors of length 1 in the stream's embedding."""
 
     def __init__(self, filter: Filter, path: str, labelled: bool) -> None:
-        self.path, self.records = path, list[Record]()
+        self.path, self.words, self.records = path, filter.words, list[Record]()
         other = Filter(filter.words, (path,), filter.strict, filter.output)
         for record in other.records():
             if is_input(record):
@@ -39,7 +39,10 @@ class Texts:
     def units(self, embedder: "Embedder | None", identity: str | None) -> tuple[list[Record], NDArray[np.float64]]:
         """The records that have a direction, and their vectors (N, d). MlmError where embeddings are of two kinds."""
         texts = [record["text"] for record in self.records if "embedding" not in record]
-        fresh = iter(embedder.encode(texts).vectors if embedder is not None else ())
+        found = None if embedder is None else embedder.encode(texts)
+        if found is not None and found.truncated.any():
+            self.words.say(f"{self.path}: {found.truncated.sum()} texts longer than the model takes were cut short")
+        fresh = iter(() if found is None else found.vectors)
         vectors, kept = [], []
         for record in self.records:
             if "embedding" in record:

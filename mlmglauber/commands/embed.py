@@ -64,23 +64,22 @@ class _Job:
             with self.filter.guard(place):
                 if "text" in record and not isinstance(record["text"], str):
                     raise RecordError(f'"text" is a {type(record["text"]).__name__}, not a string; correct it')
-                good.append(record)
-        texts = [record["text"] for record in good if "text" in record]
+                good.append((place, record))
+        texts = [record["text"] for _, record in good if "text" in record]
         if texts:
             embedder = self._open()
-            vectors, _, truncated = embedder.encode(texts)
+            vectors, tokens, truncated = embedder.encode(texts)
         row = 0
-        for record in good:
+        for place, record in good:
             if "text" in record:
                 if not self.headed and self.pca is None:
                     self.filter.output.write(self._run_record({}))
                     self.headed = True
                 record["embedder"] = embedder.identity
+                for field in ("truncated", "text_tokens"):
+                    record.pop(field, None)
                 if truncated[row]:
-                    record["truncated"] = True
-                    self.truncated += 1
-                else:
-                    record.pop("truncated", None)
+                    self._cut_short(record, int(tokens[row]), place)
                 if self.pca is None:
                     record["embedding"] = self._packed(vectors[row])
                 else:
@@ -91,6 +90,16 @@ class _Job:
             else:
                 self.held.append(record)
         self.filter.output.flush()
+
+    def _cut_short(self, record: Record, tokens: int, place: str) -> None:
+        """Mark a record whose text is longer than the model takes; under --strict that is an error."""
+        if self.filter.strict:
+            assert self.embedder is not None
+            limit = self.embedder.describe()["max_tokens"]
+            raise RecordError(f"a text of {tokens} tokens, the model takes {limit}; shorten it, or leave --strict out",
+                              place)
+        record |= {"truncated": True, "text_tokens": tokens}
+        self.truncated += 1
 
     def _packed(self, vector: Any) -> Any:
         from mlmglauber.stream.vectors import pack

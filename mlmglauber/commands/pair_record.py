@@ -104,9 +104,11 @@ class Unit:
         name = f"{plan.name}/{plan.tau}/{len(plan.ids[0])}/{plan.number}"
         for k, ids in enumerate(shown.states):
             ahead = self.options["lag"] if k == 0 else 0
+            tokens = ids.tolist()
+            text = self.model.decode(tokens)
+            exact = {} if self.model.encode(text) == tokens else {"text_exact": False}
             self.sink.write({"type": "state", "run": self.run, "id": name, "chain": k, "step": shown.step + ahead,
-                             "tau": plan.tau, "n": len(ids), "text": self.model.decode(ids.tolist()),
-                             "ids": ids.tolist()} | self.inherited)
+                             "tau": plan.tau, "n": len(ids), "text": text, "ids": tokens, **exact} | self.inherited)
 
     def _record(self) -> Record:
         group, plan, options = self.group, self.plan, self.options

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
+from mlmglauber.commands.options import Real
 from mlmglauber.pictures.kinds import KINDS, Uses, open_kind, uses
 from mlmglauber.stream.errors import ExitStatus, MlmError, RecordError
 
@@ -31,7 +32,7 @@ EXAMPLES = """\
 )
 @click.option("--kind", type=click.Choice(list(KINDS)), help="What to draw, where records say several things: see "
               "mlm-plot(1) for what each kind draws.")
-@click.option("--threshold", type=click.FloatRange(0, 2), default=0.5, show_default=True, metavar="D",
+@click.option("--threshold", type=Real(0, 2), default=0.5, show_default=True, metavar="D",
               help="The drift at which drift curves have a line.")
 @click.option("--terminal", is_flag=True, help="Draw with characters, on standard output or into FILE; needs no "
               "matplotlib.")

@@ -176,7 +176,8 @@ class Rectangles:
             if noise is None:
                 record["noise_reason"] = "not measured"
             if not np.isfinite(deltas[k]):
-                record |= {"delta": None, "noise": None, "reason": "a token has probability 0"}
+                why = "a token has probability 0" if np.isinf(logp[k]).any() else "delta is beyond all floats"
+                record |= {"delta": None, "noise": None, "reason": why}
             self.kept.take(record)
             if not options["summary"]:
                 self.filter.output.write(block.text.answer(record))

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.pictures.panel import Axis, Bars, Cloud, Curve, Ground, Heat, Panel, Picture, Points, Rule, Values
+from mlmglauber.stream.printable import printable
 
 HEIGHT = 16
 LETTERS = "ox+*#%&@sdvpz"
@@ -24,7 +25,7 @@ def _panel(panel: Panel, width: int) -> str:
     heat = next((layer for layer in panel.layers if isinstance(layer, Heat)), None)
     lines = [panel.title] if panel.title else []
     lines += _matrix(panel, heat, width) if heat is not None else _plot(panel, width)
-    return "\n".join(line[:width].rstrip() for line in lines) + "\n"
+    return "\n".join(printable(line)[:width].rstrip() for line in lines) + "\n"
 
 
 class _Scale:

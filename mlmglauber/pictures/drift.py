@@ -20,6 +20,7 @@ from mlmglauber.pictures.panel import (
     tau_axis,
 )
 from mlmglauber.pictures.reading import number, perhaps
+from mlmglauber.stream.records import chain_key
 
 LIMIT = 200_000
 GRID = 256
@@ -49,7 +50,7 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
     if record["type"] == "state":
         n = perhaps(record, "n")
         drift = perhaps(record, "drift")
-        yield (Chain((record.get("run"), record.get("id"), record.get("chain")), perhaps(record, "tau"),
+        yield (Chain(chain_key(record), perhaps(record, "tau"),
                      None if n is None else int(n)),
                (number(record, "step"), np.nan if drift is None else drift))
     elif record["plateau"] is not None and record["tau"] is not None and record["n"] is not None:

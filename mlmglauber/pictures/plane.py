@@ -9,6 +9,7 @@ from mlmglauber.pictures.palette import BLACK, CATEGORIES, GREY
 from mlmglauber.pictures.panel import Axis, Cloud, Curve, Ground, Panel, Picture, Points, Values, counted, shortened
 from mlmglauber.pictures.reading import is_flat, number
 from mlmglauber.stream.errors import MlmError
+from mlmglauber.stream.records import chain_key, names_of
 from mlmglauber.stream.vectors import unpack
 
 LIMIT = 20_000
@@ -47,14 +48,14 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
     if record["type"] == "run":
         yield "explained", [float(share) for share in record["pca_explained"]]
         return
-    chain = (record.get("run"), record.get("id"), record.get("chain"))
+    chain = chain_key(record)
     x, y = (float(part) for part in unpack(record["embedding"])) if is_flat(record) else (np.nan, np.nan)
     if record["type"] == "trap":
         yield "traps", Trap(x, y, chain, number(record, "first"), number(record, "last"), number(record, "residence"))
         return
     if not np.isfinite([x, y]).all():
         raise ValueError("the embedding is not finite")
-    yield (*chain, str(record.get("embedder"))), State(number(record, "step"), x, y, record.get("basin"))
+    yield (*chain, str(record.get("embedder"))), State(number(record, "step"), x, y, names_of(record, "basin")[0])
 
 
 def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:

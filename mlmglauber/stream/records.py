@@ -5,7 +5,7 @@ import os
 import select
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -261,7 +261,7 @@ def is_input(record: Record) -> bool:
     return not isinstance(kind, str) or kind not in SUITE_TYPES or kind == "state"
 
 
-def chain_key(record: Record) -> tuple[Any, ...]:
+def chain_key(record: Mapping[str, Any]) -> tuple[Any, ...]:
     """What names the chain of a state: run, id and chain."""
     return names_of(record, "run", "id", "chain")
 
@@ -282,7 +282,7 @@ def step_of(record: Record, last: int | None) -> int:
     return step
 
 
-def names_of(record: Record, *fields: str) -> tuple[Any, ...]:
+def names_of(record: Mapping[str, Any], *fields: str) -> tuple[Any, ...]:
     """The values of fields that name something; RecordError for a value that cannot be a name."""
     for field in fields:
         if not isinstance(record.get(field, ""), (str, int, type(None))):
