@@ -25,6 +25,9 @@ LINES = 16
 """Lines of a block, when so many are at hand."""
 AHEAD = 3
 """Blocks for each worker that are under way or wait to be written."""
+KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
+"""Environment of workers. As Dask sets it, a model's memory goes back to the system and is asked for again at every
+layer, a fifth of the time of a forward pass."""
 WHOLE = ("summary", "fail_above", "path", "pca", "resume", "check", "from_run", "summarize")
 """Options that need all records in one place."""
 
@@ -199,6 +202,7 @@ def _cluster(address: str) -> Any:
     def context() -> Iterator[Any]:
         import logging
 
+        import dask
         import distributed
 
         client_at: Any = distributed.Client
@@ -208,9 +212,11 @@ def _cluster(address: str) -> Any:
         if local is not None:
             count = int(local[1])
             threads = str(max(1, allowed_threads() // count))
+            environment = {"OMP_NUM_THREADS": threads, **KEEP_MEMORY}
             try:
-                cluster = local_cluster(n_workers=count, threads_per_worker=1, dashboard_address=None,
-                                        silence_logs=logging.CRITICAL, env={"OMP_NUM_THREADS": threads})
+                with dask.config.set({"distributed.nanny.pre-spawn-environ": environment}):
+                    cluster = local_cluster(n_workers=count, threads_per_worker=1, dashboard_address=None,
+                                            silence_logs=logging.CRITICAL)
             except RuntimeError as error:
                 raise MlmError(f"--dask {address}: the workers did not start ({error}); try fewer") from error
             with cluster, client_at(cluster, set_as_default=False) as client:
