@@ -110,6 +110,52 @@ def test_a_worker_that_dies_costs_time_and_no_record(texts):
     assert err == whole.stderr
 
 
+def test_a_device_asks_for_the_resource_of_that_name(sh, texts, monkeypatch):
+    """A table computes the same on any device, so the resource is tried without one."""
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.chdir(texts)  # the worker is a thread here, and looks for a.json
+    whole = sh(f"{SAMPLE} in")
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, processes=False, protocol="tcp",
+                                  dashboard_address=None, resources={"CPU": 1}) as cluster:
+        address = cluster.scheduler_address
+        refused = sh(f"{SAMPLE} --device cuda --dask {address} in")
+        assert (refused.status, refused.out) == (1, b"")
+        assert "--resources GPU=1" in refused.err
+        assert sh(f"{SAMPLE} --dask {address} in") == whole
+    assert sh(f"{SAMPLE} --device cuda --dask local:1 in").out == sh(f"{SAMPLE} --device cuda in").out
+
+
+def test_a_night_of_cron(sh, texts):
+    """Silent when all is well; a run that was stopped goes on, to the same bytes; two at once are refused."""
+    (texts / "passages.jsonl").write_bytes(b"a b\nb c\nc a\n")
+    night = f"MLM_DATA=. MLM_MODEL=a.json STEPS=3000 sh {ROOT}/examples/cron/nightly.sh"
+    done = sh(night)
+    assert (done.status, done.out, done.err) == (0, b"", "")
+    (output,) = texts.glob("chains-*.jsonl")
+    whole = output.read_bytes()
+    assert whole.count(b"\n") > 1000
+    output.write_bytes(whole[: len(whole) // 2])
+    assert sh(night) == (0, b"", "")
+    assert output.read_bytes() == whole
+    second = sh(f"exec 9< {output.name}; flock 9; {night} 9<&-; echo $?")
+    assert second.out.splitlines()[0].startswith(b"mlm-sample ended with status 75 on ")
+    assert second.out.splitlines()[-1] == b"75"
+    (texts / "passages.jsonl").unlink()
+    assert sh(night).out.count(b"\n") == 2
+
+
+def test_the_tasks_of_a_slurm_array(sh, texts):
+    (texts / "in").write_bytes(b"a b\nb c\nc a\n")
+    task = (f"SLURM_CPUS_PER_TASK=1 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_ID=$k MLM_MODEL=a.json LENGTH=2 "
+            f"bash {ROOT}/examples/slurm.sbatch in")
+    done = sh(f"for k in 1 2; do {task} || exit; done; cat chains-1.jsonl chains-2.jsonl")
+    assert (done.status, done.err) == (0, "")
+    whole = sh("mlm-sample -m a.json --tau 0.5,1,1.5,2 --length 2 --sweeps 500 --on-change --seed 1 in")
+    assert set(done.out.splitlines()) == set(whole.out.splitlines())
+    again = sh(f"k=1; {task}; cat chains-1.jsonl")
+    assert again.out + sh("cat chains-2.jsonl").out == done.out
+
+
 def test_gnu_parallel(sh, texts):
     if shutil.which("parallel") is None:
         pytest.skip("GNU parallel is not installed")

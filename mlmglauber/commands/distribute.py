@@ -54,8 +54,11 @@ def distribute(filter: Filter, command: str, address: str, options: dict[str, An
     first = blocks.next(wait=True)
     if first is None:  # nothing to do: no cluster
         return
-    with _cluster(address) as (client, workers), filter.words.bar("records") as progress:
-        job = _Job(filter, command, options, client)
+    resources = {"GPU": 1} if str(options.get("device", "")).startswith("cuda") else {}
+    with _cluster(address, resources) as (client, workers), filter.words.bar("records") as progress:
+        if not workers():
+            filter.words.say(f"--dask {address}: no worker there yet; waiting for one")
+        job = _Job(filter, command, options, client, resources)
         job.submit(first)
         while True:
             while job.room(workers()):
@@ -119,12 +122,12 @@ class _Blocks:
 class _Job:
     """The blocks under way, in input order."""
 
-    def __init__(self, filter: Filter, command: str, options: dict[str, Any], client: Any) -> None:
+    def __init__(self, filter: Filter, command: str, options: dict[str, Any], client: Any,
+                 resources: dict[str, int]) -> None:
         self.filter, self.command, self.options, self.client = filter, command, options, client
+        self.resources = resources
         self.waiting: deque[tuple[Block, Any]] = deque()
         self.heads: dict[str, Record] = {}
-        device = str(options.get("device", ""))
-        self.resources = {"GPU": 1} if device.startswith("cuda") else None
 
     @property
     def idle(self) -> bool:
@@ -135,7 +138,7 @@ class _Job:
 
     def submit(self, block: Block, at_front: bool = False) -> None:
         future = self.client.submit(run_block, self.command, block, self.options, self.filter.strict,
-                                    self.filter.words.quiet, pure=False, resources=self.resources)
+                                    self.filter.words.quiet, pure=False, resources=self.resources or None)
         (self.waiting.appendleft if at_front else self.waiting.append)((block, future))
 
     def write_next(self) -> int:
@@ -194,8 +197,8 @@ class _Job:
                 raise MlmError(f"the workers have {name} {there}, this client {here}; install the same versions")
 
 
-def _cluster(address: str) -> Any:
-    """A context of (client, a function that counts the workers)."""
+def _cluster(address: str, resources: dict[str, int]) -> Any:
+    """A context of (client, a function that counts the workers); MlmError where there are workers without resources."""
     from contextlib import contextmanager
 
     @contextmanager
@@ -216,7 +219,7 @@ def _cluster(address: str) -> Any:
             try:
                 with dask.config.set({"distributed.nanny.pre-spawn-environ": environment}):
                     cluster = local_cluster(n_workers=count, threads_per_worker=1, dashboard_address=None,
-                                            silence_logs=logging.CRITICAL)
+                                            silence_logs=logging.CRITICAL, resources=resources)
             except RuntimeError as error:
                 raise MlmError(f"--dask {address}: the workers did not start ({error}); try fewer") from error
             with cluster, client_at(cluster, set_as_default=False) as client:
@@ -225,9 +228,14 @@ def _cluster(address: str) -> Any:
         try:
             client = client_at(address, timeout=5, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
-            raise MlmError(f"--dask {address}: no scheduler there ({error}); give its address, as tcp://host:8786, or "
+            why = str(error).partition("\n")[0]  # some of Dask's hold a traceback
+            raise MlmError(f"--dask {address}: no scheduler there ({why}); give its address, as tcp://host:8786, or "
                            "local:N") from error
         with client:
+            known = client.scheduler_info(n_workers=-1)["workers"].values()
+            if known and not any(resources.keys() <= worker["resources"].keys() for worker in known):
+                raise MlmError(f"--dask {address}: no worker has a GPU to give; start them with --resources GPU=1, or "
+                               "take another --device")
             yield client, lambda: len(client.scheduler_info(n_workers=-1)["workers"])
 
     return context()
