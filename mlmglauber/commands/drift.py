@@ -52,8 +52,10 @@ def main(filter: Filter, reference: str, summary: bool, threshold: list[float], 
 
     with filter.words.bar("records") as progress:
         filter.each(handle)
-    if summary and kept:
+    if kept:
         _write_summary(filter, list(kept.values()), threshold, table)
+    elif summary and filter.count:
+        filter.words.say("no record has an embedding, which --summary needs; give it what mlm-embed writes")
 
 
 class _Chains:

@@ -193,6 +193,20 @@ def embedding(folder: Path) -> Iterator[Row]:
                   ratio >= wanted)
 
 
+def piping(folder: Path) -> Iterator[Row]:
+    """Two commands that both compute, with the threads they take by themselves: side by side against in turn."""
+    (folder / "few").write_bytes(b"".join(PASSAGES.read_bytes().splitlines(keepends=True)[:2]))
+    sample = f"{BIN}/mlm-sample -q --length 24 --chains 4 --steps 400 --every 1 -t 1 --seed 1 {folder}/few"
+    embed = f"{BIN}/mlm-embed -q"
+    ratios = []
+    for _ in range(3):
+        parts = peak(f"{sample} > {folder}/states")[0] + peak(f"{embed} {folder}/states > /dev/null")[0]
+        ratios.append(parts / peak(f"{sample} | {embed} > /dev/null")[0])
+    ratio = statistics.median(ratios)
+    yield Row("mlm-sample | mlm-embed, tiny-en, all cores, against one after the other", f"{ratio:.2f} x", ">= 1 x",
+              ratio >= 1)
+
+
 def engines(folder: Path) -> Iterator[Row]:
     from tests.bench.engine import engine_rows
 
@@ -228,8 +242,9 @@ def spreading(folder: Path) -> Iterator[Row]:
         yield Row(*row)
 
 
-BENCHES = {"help": help_times, "sample": sampling, "drift": drifting, "embed": embedding, "engine": engines,
-           "rect": rectangles, "couple": coupling, "traps": trapping, "spread": spreading}
+BENCHES = {"help": help_times, "sample": sampling, "drift": drifting, "embed": embedding, "pipe": piping,
+           "engine": engines, "rect": rectangles, "couple": coupling,
+           "traps": trapping, "spread": spreading}
 
 
 def main() -> int:
