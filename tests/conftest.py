@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads of two workers that spin take each other's cores
 
-SLOW_FILES = ("test_pipelines.py", "test_man.py", "test_conventions.py")
+SLOW_FILES = ("test_pipelines.py", "test_man.py", "test_conventions.py", "test_recipes.py")
 
 
 def pytest_collection_modifyitems(items):
