@@ -30,6 +30,20 @@ def test_every_script_is_in_the_table_and_run_by_all():
     assert all(part in (PAPER / "all.sh").read_text() for part in parts)
 
 
+@pytest.mark.parametrize("part", sorted({script.stem for script in SCRIPTS} - {"all", "settings"}))
+def test_a_script_fails_with_its_first_stage(sh, part):
+    done = sh(f"MODEL=./nope QUICK=1 OUT=trial sh {PAPER / part}.sh")
+    assert "'./nope': no such directory" in done.err
+    assert done.status != 0
+
+
+def test_the_settings_can_all_be_given():
+    text = (PAPER / "settings.sh").read_text()
+    assert all(f"{name}=${{{name}:-" in text for name in ("MODEL", "EMBEDDER", "PASSAGES", "OUT", "QUICK"))
+    others = [script for script in SCRIPTS if script.stem not in ("all", "settings")]
+    assert all('. "$(dirname "$0")/settings.sh"' in script.read_text() for script in others)
+
+
 @pytest.mark.skipif(find_spec("datasets") is not None, reason="datasets is installed and would fetch")
 def test_the_converter_tells_what_it_needs():
     done = subprocess.run([sys.executable, PAPER / "msmarco.py"], capture_output=True, text=True, check=False)
@@ -41,9 +55,15 @@ def test_the_converter_gives_passages_once(monkeypatch):
     from msmarco import passages
 
     rows = [{"query_id": k, "passages": {"passage_text": ["a b\n c", f"x y {k}", "short"]}} for k in range(3)]
-    found = list(passages(rows, 3, 3))
+    found = list(passages(rows, 3, 3, 3))
     assert [record["text"] for record in found] == ["a b c", "x y 0", "x y 1"]
     assert [record["id"] for record in found] == ["0/0", "0/1", "1/1"]
+    assert [record["text"] for record in passages(rows, 9, 1, 2)] == ["short"]
+
+
+def test_the_converter_tells_its_options():
+    done = subprocess.run([sys.executable, PAPER / "msmarco.py", "--help"], capture_output=True, text=True, check=True)
+    assert all(option in done.stdout for option in ("--count", "--min", "--max"))
 
 
 @pytest.mark.soak
@@ -57,6 +77,7 @@ def test_a_trial_of_all(tmp_path, record_property):
     rectangles = [record for record in records["rectangles"] if record["type"] == "rectangle"]
     above = [abs(record["delta"]) > record["noise"] for record in rectangles]
     assert sum(above) > 0.9 * len(above) > 100
+    assert sum(abs(record["delta"]) for record in rectangles) > 100 * sum(record["noise"] for record in rectangles)
     crossings = [record for record in records["phase-diagram"] if record.get("over") == "n"]
     assert [1 < record["crossover"] < 3 for record in crossings] == [True] * 3
     assert max(record["residence"] for record in records["traps"] if record["type"] == "trap") > 200
