@@ -18,6 +18,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads of two workers that spin take each other's cores
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background by a shell, as cron's jobs may be
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what the tests start is to hear of it
+
 SLOW_FILES = ("test_pipelines.py", "test_man.py", "test_conventions.py", "test_recipes.py")
 
 
