@@ -84,6 +84,28 @@ def sh(tmp_path):
     return shell(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A function from a family to the folder of its checkpoint; and gpt, and st, an embedder over bert."""
+    import families
+    from spoiling import save_embedder
+
+    folders = {}
+
+    def get(name):
+        if name not in folders:
+            folder = folders[name] = tmp_path_factory.mktemp(name) / name
+            if name == "gpt":
+                families.save_causal(folder)
+            elif name == "st":
+                save_embedder(get("bert"), folder)
+            else:
+                families.save(name, folder)
+        return folders[name]
+
+    return get
+
+
 @pytest.fixture
 def tables(tmp_path):
     """The oracles' tables as model files in the folder of `sh`: a.json and b.json."""

@@ -1,4 +1,4 @@
-"""A long run of the pipe sample | embed | drift: flat memory, no lost record, a steady rate."""
+"""A long run of the pipe sample | embed | drift: flat memory and no lost record; the rate is told."""
 
 import json
 import os

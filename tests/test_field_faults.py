@@ -1,15 +1,9 @@
 """Faults that programs like this one are known for, tried on every command that they concern."""
 
-import json
 import os
-import pty
-import shutil
 import signal
-import socket
 import subprocess
-import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import families
@@ -19,243 +13,25 @@ import pytest
 import torch
 from conftest import PATH
 from in_process import answer
-from oracles import TABLE_A, TABLE_B
-from safetensors.torch import load_file, save_file
-from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+from oracles import TABLE_A
+from spoiling import (
+    ANSWERS,
+    MODELS,
+    TEXT,
+    copied,
+    every_answer,
+    every_model_command,
+    lines,
+    respoil,
+    save_embedder,
+)
 
 from mlmglauber.models.causal_lm import CausalLM
 from mlmglauber.models.embedding import Embedder
 from mlmglauber.models.masked_lm import MaskedLM
-from mlmglauber.models.opening import open_scorer
 from mlmglauber.models.table_text import TableText
 from mlmglauber.models.words import token_of
-from mlmglauber.stream.errors import ModelError, RecordError
-
-MODELS = {
-    "sample": "sample -m {} --seed 1 --steps 4 --every 1",
-    "rect": "rect -m {} --seed 1 --rectangles 2",
-    "influence": "influence -m {} --seed 1 -r 1",
-    "exact": "exact -m {} --top 2 --sites 0,1",
-    "couple": "couple -m {} --seed 1 --start random --max-steps 4 --emit 1",
-    "find": "traps -m {} --find --max-sweeps 3",
-    "certify": "traps -m {} --certify the --seed 1 --contexts 2",
-}
-"""Every command that reads texts through a masked language model."""
-ANSWERS = {"sample": "state", "rect": "rectangle", "influence": "influence", "exact": "exact", "couple": "pair"}
-TEXT = "the cat sat on the mat"
-every_model_command = pytest.mark.parametrize("name", MODELS)
-every_answer = pytest.mark.parametrize("name", ANSWERS)
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """A function from a family to the folder of its checkpoint; and gpt, and st, an embedder over bert."""
-    folders = {}
-
-    def get(name):
-        if name not in folders:
-            folder = folders[name] = tmp_path_factory.mktemp(name) / name
-            if name == "gpt":
-                families.save_causal(folder)
-            elif name == "st":
-                save_embedder(get("bert"), folder)
-            else:
-                families.save(name, folder)
-        return folders[name]
-
-    return get
-
-
-@pytest.fixture
-def tables(tmp_path):
-    (tmp_path / "a.json").write_bytes(orjson.dumps({"tokens": ["a", "b", "c"], "tables": TABLE_A}))
-    (tmp_path / "b.json").write_bytes(orjson.dumps({"tokens": ["a", "b"], "tables": TABLE_B}))
-    return tmp_path
-
-
-def save_embedder(lm, folder):
-    SentenceTransformer(modules=[Transformer(str(lm)), Pooling(32)], device="cpu").save(str(folder))
-
-
-def copied(folder, tmp_path):
-    return Path(shutil.copytree(folder, tmp_path / "copy"))
-
-
-def respoil(folder, change):
-    weights = load_file(folder / "model.safetensors")
-    change(weights)
-    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
-
-
-def reconfigure(path, **changes):
-    config = json.loads(path.read_text()) | changes
-    path.write_text(json.dumps({key: value for key, value in config.items() if value is not None}))
-
-
-def without(*parts):
-    def change(weights):
-        for key in [key for key in weights if any(part in key for part in parts)]:
-            del weights[key]
-
-    return change
-
-
-def lines(*records):
-    return b"".join(orjson.dumps(record) + b"\n" for record in records)
-
-
-# Checkpoints
-
-
-@every_model_command
-def test_a_model_without_its_head_is_refused_by_every_command(made, tmp_path, name):
-    folder = copied(made("bert"), tmp_path)
-    respoil(folder, without("cls.predictions.transform"))
-    done = answer(MODELS[name].format("copy"), TEXT.encode(), tmp_path)
-    assert (done.status, done.out, done.err.count("\n")) == (69, b"", 1)
-    assert "cls.predictions.transform" in done.err
-    assert "would be random" in done.err
-
-
-SPOILT = {
-    "missing": (without("attention", "attn"), "are missing and would be random"),
-    "not finite": (lambda weights: next(iter(weights.values())).view(-1)[:1].fill_(float("nan")), "not finite"),
-    "another shape": (lambda weights: weights.update({key: weight[:3].clone() for key, weight in weights.items()
-                                                      if key.endswith("bias")}), "has another shape"),
-}
-
-
-@pytest.mark.parametrize("spoilt", SPOILT)
-@pytest.mark.parametrize(("kind", "opened"), [("gpt", CausalLM), ("st", Embedder)])
-def test_weights_of_scorers_and_embedders_are_checked_too(made, tmp_path, kind, opened, spoilt):
-    change, said = SPOILT[spoilt]
-    folder = copied(made(kind), tmp_path)
-    respoil(folder, change)
-    with pytest.raises(ModelError, match=said) as caught:
-        opened.open(str(folder))
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(("kind", "opened"), [("gpt", CausalLM), ("st", Embedder)])
-def test_a_truncated_or_pickled_checkpoint_is_refused(made, tmp_path, kind, opened):
-    folder = copied(made(kind), tmp_path)
-    content = (folder / "model.safetensors").read_bytes()
-    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
-    (folder / "model.safetensors").write_bytes(content[: len(content) // 2])
-    with pytest.raises(ModelError, match="cannot be opened"):
-        opened.open(str(folder))
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(ModelError, match=r"pickles, which can run code.*--allow-pickle|cannot be opened"):
-        opened.open(str(folder))
-    opened.open(str(folder), allow_pickle=True)
-
-
-def test_an_embedder_needs_no_pooler_that_it_does_not_use(made, tmp_path):
-    folder = copied(made("st"), tmp_path)
-    respoil(folder, without("pooler"))
-    vectors = Embedder.open(str(folder)).encode([TEXT]).vectors
-    assert (vectors == Embedder.open(str(made("st"))).encode([TEXT]).vectors).all()
-
-
-@pytest.mark.parametrize("kind", ["gpt", "st"])
-def test_a_tokenizer_of_another_model_is_refused(made, tmp_path, kind):
-    folder = copied(made(kind), tmp_path)
-    tokenizer = families.byte_level() if kind == "gpt" else families.wordpiece()
-    tokenizer.add_tokens([f"more{k}" for k in range(60)])
-    tokenizer.save_pretrained(folder)
-    with pytest.raises(ModelError, match="do not belong together"):
-        (CausalLM if kind == "gpt" else Embedder).open(str(folder))
-
-
-def test_a_tokenizer_that_fell_back_to_letters_is_refused_by_embedders_too(made, tmp_path, monkeypatch):
-    monkeypatch.setattr("mlmglauber.models.checkpoint.LETTERS", 100)
-    folder = copied(made("st"), tmp_path)
-    content = json.loads((folder / "tokenizer.json").read_text())
-    kept = {piece: token for piece, token in content["model"]["vocab"].items() if len(piece.removeprefix("##")) == 1}
-    whole = content["model"]["vocab"]
-    content["model"]["vocab"] = {**{f"@{piece}": token for piece, token in whole.items() if piece not in kept
-                                    and not piece.startswith("[")}, **kept,
-                                 **{piece: token for piece, token in whole.items() if piece.startswith("[")}}
-    (folder / "tokenizer.json").write_text(json.dumps(content))
-    with pytest.raises(ModelError, match=r"cuts 16 plain words into \d+ pieces"):
-        Embedder.open(str(folder))
-
-
-@pytest.mark.parametrize("family", families.NAMES)
-def test_a_configuration_without_its_tokenizer_class_gives_the_same_ids(made, tmp_path, family):
-    folder = copied(made(family), tmp_path)
-    reconfigure(folder / "tokenizer_config.json", tokenizer_class=None)
-    whole = MaskedLM.open(str(made(family)))
-    try:
-        spoilt = MaskedLM.open(str(folder))
-    except ModelError:
-        return
-    assert spoilt.encode(TEXT) == whole.encode(TEXT)
-    assert spoilt.prefix == whole.prefix
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_scorers_run_in_float32(made, tmp_path, dtype):
-    folder = copied(made("gpt"), tmp_path)
-    respoil(folder, lambda weights: weights.update({key: weight.to(dtype) for key, weight in weights.items()}))
-    reconfigure(folder / "config.json", dtype=str(dtype).removeprefix("torch."))
-    run, *found = answer("rect -m copy --seed 1 --rectangles 3", TEXT.encode(), tmp_path).records
-    assert run["dtype"] == "float32"
-    assert max(abs(record["delta"]) for record in found) < 1e-3
-
-
-def test_models_with_code_of_their_own(made, tmp_path):
-    """Also on the hub, whose files are in the cache: in the root, in a module's folder, and as a module's class."""
-    def spoil(folder, how):
-        if how == "root":
-            reconfigure(folder / "config.json", auto_map={"AutoModel": "evil.Model"})
-        elif how == "module":
-            reconfigure(folder / "1_Pooling" / "config.json", auto_map={"AutoModel": "evil.Pooling"})
-        else:
-            modules = json.loads((folder / "modules.json").read_text())
-            modules[1]["type"] = "evil.Pooling"
-            (folder / "modules.json").write_text(json.dumps(modules))
-
-    script = ("import sys\nfrom mlmglauber.models.embedding import Embedder\n"
-              "for name in sys.argv[1:]:\n"
-              "    try:\n        Embedder.open(name)\n    except Exception as error:\n        print(error)\n")
-    for how in ("root", "module", "class"):
-        for place in (tmp_path / how, tmp_path / "cache" / f"models--us--{how}" / "snapshots" / "c0ffee"):
-            spoil(Path(shutil.copytree(made("st"), place)), how)
-        refs = tmp_path / "cache" / f"models--us--{how}" / "refs"
-        refs.mkdir()
-        (refs / "main").write_text("c0ffee")
-        with pytest.raises(ModelError, match="--trust-remote-code"):
-            Embedder.open(str(tmp_path / how))
-    done = subprocess.run([sys.executable, "-c", script, "us/root", "us/module", "us/class"], capture_output=True,
-                          text=True, check=False,
-                          env={**os.environ, "HF_HUB_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "1"})
-    assert (done.stdout.count("--trust-remote-code"), done.stdout.count("\n"), done.stderr) == (3, 3, "")
-    scorer = Path(shutil.copytree(made("gpt"), tmp_path / "gpt"))
-    reconfigure(scorer / "config.json", auto_map={"AutoModelForCausalLM": "evil.Model"})
-    with pytest.raises(ModelError, match="--trust-remote-code"):
-        open_scorer(str(scorer))
-
-
-def test_local_models_make_no_connection_and_uncached_names_fail_soon(made, tables, monkeypatch):
-    def refuse(*_, **__):
-        raise OSError("a connection was attempted")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", refuse)
-    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
-    for name in ("gpt", "bert"):
-        open_scorer(str(made(name)))
-    Embedder.open(str(made("st")))
-    for command in (*MODELS.values(), "embed -m {}"):
-        started = time.monotonic()
-        done = answer(command.format("nobody/never-was-one"), b"the cat\n", tables)
-        assert time.monotonic() - started < 5
-        assert (done.status, done.out, done.err.count("\n")) == (69, b"", 1)
-        assert "nobody/never-was-one" in done.err
-        assert "give a local directory, or fetch the model" in done.err
-
+from mlmglauber.stream.errors import RecordError
 
 # Tokens and texts
 
@@ -581,81 +357,3 @@ def test_ctrl_c_while_torch_is_imported(tmp_path, command):
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, b"", f"{command}: interrupted\n".encode())
     assert not list(tmp_path.iterdir())
-
-
-
-# Texts on a terminal
-
-HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m[red]x[/red][/no] :smile: \u202e\n{}"
-STATE = {"type": "state", "run": HOSTILE, "id": HOSTILE, "chain": HOSTILE, "step": 1, "tau": 1.0, "n": 2,
-         "text": HOSTILE, "ids": [0, 1], "site": 1, "old": 0, "new": 1, "changed": True, "logp_old": -1.0,
-         "logp_new": -0.5, "label": HOSTILE, "embedding": [1.0, 2.0], "embedder": "e"}
-TABLES = {
-    "drift --summary --table": [STATE, {**STATE, "step": 2}],
-    "rect --summary --table -m a.json": [
-        {"type": "rectangle", "run": HOSTILE, "id": HOSTILE, "model": HOSTILE, "tau": 1.0, "i": 0, "j": 1, "delta": 0.5,
-         "noise": 0.0, "text": "a b"}],
-    "rect --path --summary --table": [{**STATE, "step": step, "old": 1} for step in range(40)],
-    "couple --summarize --table": [
-        {"type": "pair", "run": HOSTILE, "id": HOSTILE, "pair": HOSTILE, "model": HOSTILE, "tau": tau, "n": n,
-         "coupling": HOSTILE, "start": HOSTILE, "replicas": 2, "lag": lag, "meeting": 3, "max_steps": 9,
-         "last_change": 2, "wasserstein": [1, 0]} for tau in (1.0, 2.0) for n in (2, 3) for lag in (0, 1)],
-    "traps --summary --table --no-model --min-steps 1": [STATE, {**STATE, "step": 9}],
-    "basins --examples topics --summary --table --start label": [STATE, {**STATE, "step": 2}],
-    "basins --clusters 2 --summary --table": [STATE, {**STATE, "step": 2, "embedding": [-1.0, 2.0]}],
-    "plot --terminal --kind drift": [{**STATE, "step": step, "drift": step / 9} for step in range(9)],
-    "plot --terminal --kind rectangles": [
-        {"type": "rectangle", "run": HOSTILE, "id": HOSTILE, "model": HOSTILE, "tau": 1.0, "i": 0, "j": 1,
-         "delta": 0.1 * k, "noise": 0.0, "text": HOSTILE} for k in range(9)],
-}
-"""Every table, and records whose texts would like to be more than texts."""
-
-
-@pytest.mark.parametrize("command", TABLES)
-def test_a_table_shows_texts_as_texts(tables, command):
-    (tables / "topics").write_bytes(lines(*(
-        {"label": label, "embedding": [k % 2 + 1, sign * (k % 3 + 1)], "embedder": "e"}
-        for label, sign in ((HOSTILE, 1), ("down", -1)) for k in range(6))))
-    done = answer(command, lines(*TABLES[command]), tables)
-    assert (done.status, done.err) == (0, "")
-    shown = done.out.decode()
-    assert shown.count("\n") > 4
-    assert all(c.isprintable() or c == "\n" for c in shown)
-    if "couple" in command or "topics" in command or command.startswith("rect --summary"):
-        whole = "".join(c for c in shown if c not in " \n│┃")  # a cell may be wrapped
-        assert "[red]x[/red][/no]:smile:" in whole
-    with pytest.raises(orjson.JSONDecodeError):  # and no line of it is a record
-        [orjson.loads(line) for line in shown.splitlines()]
-
-
-def test_errors_warnings_and_progress_show_texts_as_texts(tables):
-    """On a terminal, where rich draws; with -v also the tracebacks."""
-    (tables / "f").write_bytes(lines({"id": HOSTILE, "text": "a b"}, {"id": HOSTILE, "text": "a b"}, {"text": HOSTILE}))
-    for command in ("mlm-exact -m a.json --top 3", "mlm-sample -m a.json --steps 2", "mlm-rect -m a.json"):
-        master, terminal = pty.openpty()
-        process = subprocess.Popen(["bash", "-c", f"exec {command} -v f > out"], cwd=tables, stdin=subprocess.DEVNULL,
-                                   stderr=terminal, env={**os.environ, "PATH": PATH, "TERM": "xterm-256color"})
-        os.close(terminal)
-        seen = b""
-        with suppress(OSError):
-            while block := os.read(master, 1 << 16):
-                seen += block
-        assert process.wait(60) == 65
-        os.close(master)
-        assert b"owned" in seen
-        assert b"\x1b]0" not in seen
-        assert b"\x1b[2J" not in seen
-        assert "\x9b".encode() not in seen
-        assert b"\x07" not in seen
-        for line in (tables / "out").read_bytes().splitlines():
-            orjson.loads(line)
-
-
-def test_a_text_injects_no_record(tables):
-    """A line feed in a text stays in its string, whatever passes it on."""
-    content = lines({"id": 'x\n{"type":"summary"}\n', "text": "a b", "foo": '"}\n{"type":"run"}\n\u2028'})
-    for command in (MODELS[name].format("a.json") for name in ANSWERS):
-        done = answer(command, content, tables)
-        assert done.status == 0
-        assert {record["type"] for record in done.records} <= {"run", "state", *ANSWERS.values()}
-        assert len(done.of("run")) == 1

@@ -214,11 +214,12 @@ def test_a_reader_that_goes_ends_the_stages_before_it_quietly(sh, stage):
     assert done.err == ""
 
 
-def test_two_signals_at_once_are_one(sh):
+@pytest.mark.parametrize(("command", "line"), [("mlm-sample -m a.json --steps 100000 --every 1000", "a b"),
+                                               ("mlm-drift", "{}")])
+def test_two_signals_at_once_are_one(sh, command, line):
     """timeout(1) sends its signal to the command and to its group: no hidden file is left behind."""
-    done = sh("(while echo 'a b'; do :; done) | timeout 1 mlm-sample -m a.json --steps 100000 --every 1000 -o out; "
-              "echo ${PIPESTATUS[1]}")
-    assert (done.out, done.err.splitlines()[-1]) == (b"124\n", "mlm-sample: terminated")
+    done = sh(f"(while echo '{line}'; do :; done) | timeout 1 {command} -o out; echo ${{PIPESTATUS[1]}}")
+    assert (done.out, done.err.splitlines()[-1]) == (b"124\n", f"{command.split()[0]}: terminated")
     assert [path.name for path in sh.folder.iterdir() if "out" in path.name] == []
 
 

@@ -8,7 +8,8 @@ apart, and the line that does it is told of as a bad record.
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -197,45 +198,42 @@ class _Job:
                 raise MlmError(f"the workers have {name} {there}, this client {here}; install the same versions")
 
 
-def _cluster(address: str, resources: dict[str, int]) -> Any:
-    """A context of (client, a function that counts the workers); MlmError where there are workers without resources."""
-    from contextlib import contextmanager
+@contextmanager
+def _cluster(address: str, resources: dict[str, int]) -> Iterator[tuple[Any, Callable[[], int]]]:
+    """(client, a function that counts the workers); MlmError where there are workers, none with the resources."""
+    import logging
 
-    @contextmanager
-    def context() -> Iterator[Any]:
-        import logging
+    import dask
+    import distributed
 
-        import dask
-        import distributed
-
-        client_at: Any = distributed.Client
-        local_cluster: Any = distributed.LocalCluster
-        logging.getLogger("distributed").setLevel(logging.CRITICAL)
-        local = re.fullmatch(r"local:([1-9]\d{0,3})", address)
-        if local is not None:
-            count = int(local[1])
-            threads = str(max(1, allowed_threads() // count))
-            environment = {"OMP_NUM_THREADS": threads, **KEEP_MEMORY}
-            try:
-                with dask.config.set({"distributed.nanny.pre-spawn-environ": environment}):
-                    cluster = local_cluster(n_workers=count, threads_per_worker=1, dashboard_address=None,
-                                            silence_logs=logging.CRITICAL, resources=resources)
-            except RuntimeError as error:
-                raise MlmError(f"--dask {address}: the workers did not start ({error}); try fewer") from error
-            with cluster, client_at(cluster, set_as_default=False) as client:
-                yield client, lambda: count
-            return
+    client_at: Any = distributed.Client
+    local_cluster: Any = distributed.LocalCluster
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    local = re.fullmatch(r"local:([1-9]\d{0,3})", address)
+    if local is not None:
+        count = int(local[1])
+        threads = str(max(1, allowed_threads() // count))
+        environment = {"OMP_NUM_THREADS": threads, **KEEP_MEMORY}
         try:
-            client = client_at(address, timeout=5, set_as_default=False)
-        except (OSError, ValueError, TimeoutError) as error:
-            why = str(error).partition("\n")[0]  # some of Dask's hold a traceback
-            raise MlmError(f"--dask {address}: no scheduler there ({why}); give its address, as tcp://host:8786, or "
-                           "local:N") from error
-        with client:
-            known = client.scheduler_info(n_workers=-1)["workers"].values()
-            if known and not any(resources.keys() <= worker["resources"].keys() for worker in known):
-                raise MlmError(f"--dask {address}: no worker has a GPU to give; start them with --resources GPU=1, or "
-                               "take another --device")
-            yield client, lambda: len(client.scheduler_info(n_workers=-1)["workers"])
+            with dask.config.set({"distributed.nanny.pre-spawn-environ": environment}):
+                cluster = local_cluster(n_workers=count, threads_per_worker=1, dashboard_address=None,
+                                        silence_logs=logging.CRITICAL, resources=resources)
+        except RuntimeError as error:
+            raise MlmError(f"--dask {address}: the workers did not start ({error}); try fewer") from error
+        with cluster, client_at(cluster, set_as_default=False) as client:
+            yield client, lambda: count
+        return
+    try:
+        client = client_at(address, timeout=5, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as error:
+        why = str(error).partition("\n")[0]  # some of Dask's hold a traceback
+        raise MlmError(f"--dask {address}: no scheduler there ({why}); give its address, as tcp://host:8786, or "
+                       "local:N") from error
+    with client:
+        def workers() -> Any:
+            return client.scheduler_info(n_workers=-1)["workers"].values()
 
-    return context()
+        if workers() and not any(resources.keys() <= worker["resources"].keys() for worker in workers()):
+            raise MlmError(f"--dask {address}: no worker has a GPU to give; start them with --resources GPU=1, or take "
+                           "another --device")
+        yield client, lambda: len(workers())

@@ -138,6 +138,11 @@ def token_ids(model: TextModel, record: Record, length: int | None = None) -> li
     return ids
 
 
+def text_exact(model: TextModel, text: str, ids: list[int]) -> Record:
+    """The field `text_exact`, false, of a state whose text is cut into other ids than its own; else no field."""
+    return {} if model.encode(text) == ids else {"text_exact": False}
+
+
 def check_frozen(frozen: list[int], n: int) -> None:
     """RecordError where --freeze names a site that the text does not have, or leaves none free."""
     if frozen and frozen[-1] >= n:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlmglauber.commands.inputs import OWN_FIELDS
+from mlmglauber.commands.inputs import OWN_FIELDS, text_exact
 from mlmglauber.dynamics.engine import Chain
 from mlmglauber.dynamics.pairs import Group, Shown, alone
 from mlmglauber.dynamics.randomness import Stream
@@ -106,9 +106,9 @@ class Unit:
             ahead = self.options["lag"] if k == 0 else 0
             tokens = ids.tolist()
             text = self.model.decode(tokens)
-            exact = {} if self.model.encode(text) == tokens else {"text_exact": False}
             self.sink.write({"type": "state", "run": self.run, "id": name, "chain": k, "step": shown.step + ahead,
-                             "tau": plan.tau, "n": len(ids), "text": text, "ids": tokens, **exact} | self.inherited)
+                             "tau": plan.tau, "n": len(ids), "text": text, "ids": tokens}
+                            | text_exact(self.model, text, tokens) | self.inherited)
 
     def _record(self) -> Record:
         group, plan, options = self.group, self.plan, self.options

@@ -15,6 +15,7 @@ from mlmglauber.commands.inputs import (
     opening_options,
     run_id,
     say_too_short,
+    text_exact,
     token_ids,
 )
 from mlmglauber.commands.rerun import Recorded, check_same
@@ -236,9 +237,7 @@ class Walk:
             state["pll"] = self.engine.pll(event.ids, chain.tau)
             if state["pll"] is None:
                 state["pll_reason"] = "a token of the state is one that is never drawn"
-        if self.model.encode(text) != ids:
-            state["text_exact"] = False
-        return state | self.inherited
+        return state | text_exact(self.model, text, ids) | self.inherited
 
 
 def first_state(model: TextModel, ids: list[int], options: dict[str, Any], name: str, number: int) -> list[int]:
