@@ -5,7 +5,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from mlmglauber.dynamics.engine import Chain, Engine, Event, Watch
+from mlmglauber.dynamics.chain import Chain, Event, OutputSchedule
+from mlmglauber.dynamics.engine import Engine
 from mlmglauber.measures import traps as module
 from mlmglauber.measures.margins import margins, site_rows
 from mlmglauber.measures.repetition import Repetition, repetition
@@ -162,7 +163,7 @@ def test_the_residence_in_two_deep_wells_is_geometric_with_the_exact_escape_prob
     """
     from scipy.stats import geom, kstest
 
-    chain = Chain([0, 0, 0], tau=1.0, seed=5, record="wells", number=0, watch=Watch(400_000, every=0))
+    chain = Chain([0, 0, 0], tau=1.0, seed=5, record="wells", number=0, schedule=OutputSchedule(400_000, every=0))
     chain.events.append(Event(0, chain.ids.copy(), None))
     engine, tracker, traps, min_steps = Engine(WELLS), Tracker(0, 20), [], 20
     while chain.step < chain.horizon:

@@ -10,8 +10,8 @@ import orjson
 from mlmglauber.commands.base import Filter
 from mlmglauber.commands.inputs import MODEL_OPTIONS, opening_options, run_id, token_ids
 from mlmglauber.commands.pair_record import Plan, Text, Unit
+from mlmglauber.dynamics.coupled_chains import advance
 from mlmglauber.dynamics.engine import Engine
-from mlmglauber.dynamics.pairs import advance
 from mlmglauber.dynamics.randomness import drawn_seed
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model

@@ -14,11 +14,11 @@ import numpy as np
 import orjson
 
 from mlmglauber import __version__
-from mlmglauber.models.conditionals import Floats, Ids, TableConditional
+from mlmglauber.models.conditionals import Floats, Ids, OneLevel, TableConditional
 from mlmglauber.stream.errors import ModelError, RecordError
 
 
-class TableText:
+class TableText(OneLevel):
     """A TextModel over a TableConditional; its words are the names of its tokens, between spaces."""
 
     def __init__(self, table: TableConditional, tokens: Sequence[str], name: str, digest: str) -> None:
