@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Numbers, Real, Temperatures, model_options, spread_options
+from mlmglauber.commands.options import Numbers, Real, Temperatures, exact_option, model_options, spread_options
 
 if TYPE_CHECKING:
     from mlmglauber.commands.pair_record import Unit
@@ -93,6 +93,7 @@ class Start(click.ParamType[str]):
 @click.option("--table/--no-table", default=None,
               help="With --summarize, tables for people instead of records; by default on a terminal.")
 @model_options
+@exact_option
 @spread_options
 def main(filter: Filter, resume: str | None, summarize: bool, budget: float, eps: list[float], table: bool | None,
          **options: Any) -> None:

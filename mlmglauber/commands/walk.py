@@ -11,9 +11,11 @@ from mlmglauber.commands.base import Filter
 from mlmglauber.commands.inputs import (
     MODEL_OPTIONS,
     OWN_FIELDS,
+    chain_fields,
+    chain_run_id,
     check_frozen,
     opening_options,
-    run_id,
+    say_checked,
     say_too_short,
     text_exact,
     token_ids,
@@ -72,6 +74,8 @@ class Journey:
                  trace: TracebackType | None) -> None:
         if self.too_short:
             say_too_short(self.filter, self.too_short, self.options["length"])
+        if self.model is not None and kind is None:
+            say_checked(self.filter, self.engine)
         if self.path is not None:
             if kind is None or not issubclass(kind, OSError):
                 self.output.flush()
@@ -114,6 +118,8 @@ class Journey:
         if options["allow"] is not None:
             model = RestrictedModel(model, tokens_of(model, options["allow"], "--allow"))
         self.engine = Engine(model, options["batch_size"], options["cache_mb"] << 20)
+        precision = self.engine.precision
+        precision.measure(options["tau"])
         described = model.describe()
         told = {key: value for key, value in sorted(options.items()) if key not in PLACE_OPTIONS}
         told["batch_size"] = options["batch_size"]
@@ -125,9 +131,10 @@ class Journey:
                      self.filter.first or first]
             if options["allow"] is not None:
                 names.append(options["allow"])
-            self.runs[tau] = run_id(described, names)
+            self.runs[tau] = chain_run_id(described, names)
             head.append({"type": "run", "schema": SCHEMA, "run": self.runs[tau], "command": "mlm-sample",
-                         "seed": options["seed"], "tau": tau, **described, "options": told})
+                         "seed": options["seed"], "tau": tau, **described, **chain_fields(precision.tolerances),
+                         "options": told})
         if self.again is not None:
             warning = check_same(self.again, set(self.runs.values()), described)
             if warning is not None:

@@ -197,8 +197,11 @@ class CoupledChains:
             self._skip_unchanged(k)
             site = int(sites[k])
             distributions = self._distributions(site, known)
+            before = self._states[0].copy()
             if distributions is None or not self._update(site, distributions, uniforms[k]):
                 return True
+            if self.coupling != "race":
+                known.check(before, site, self.tau, uniforms[k, :2], int(self._states[0][site]), distributions[0])
         return False
 
     def _distributions(self, site: int, known: Distributions) -> list[TokenDistribution] | None:

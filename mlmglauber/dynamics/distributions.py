@@ -5,10 +5,12 @@ from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlmglauber.dynamics.cache import context_key
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.token_distribution import TokenDistribution
+from mlmglauber.models.blocks import Floats, block_rows
 from mlmglauber.models.conditionals import Ids, stack
 
 MOST_BLOCKS = 16
@@ -57,8 +59,7 @@ class Distributions:
     def _call(self, batch: Sequence[Wanted], level: int) -> list[TokenDistribution | None]:
         engine, precision = self.engine, self.engine.precision
         states, sites = stack([each.ids for each in batch]), np.array([each.site for each in batch])
-        if not precision.measured:
-            precision.measure(batch[0].ids.tolist(), sorted({each.tau for each in batch}))
+        precision.measure([each.tau for each in batch])
         begin = perf_counter()
         rows = engine.conditional.log_probs_at(states, sites, level)
         taken = perf_counter() - begin
@@ -69,6 +70,7 @@ class Distributions:
             engine.counters.seconds += taken
         else:
             engine.counters.again += len(batch)
+            self._compare(batch, states, sites, rows, level)
         made = []
         for each, row in zip(batch, rows, strict=True):
             distribution = TokenDistribution.of_row(row, each.tau, precision.tolerances[level], level)
@@ -76,3 +78,18 @@ class Distributions:
                 engine.cache.keep(each.site, each.tau, each.ids, distribution)
             made.append(distribution)
         return made
+
+    def check(self, ids: Ids, site: int, tau: float, uniforms: NDArray[np.float64], token: int,
+              drawn_from: TokenDistribution) -> None:
+        """Compare the draw of a first chain with the best precision, now and then (see Precision.to_check)."""
+        if drawn_from.shift and self.engine.precision.to_check(uniforms[None])[0]:
+            self.engine.check(ids, site, tau, uniforms, token)
+
+    def _compare(self, batch: Sequence[Wanted], states: Ids, sites: Ids, rows: Floats, level: int) -> None:
+        """What the precision before says of the same conditionals: the tolerance is widened where it was too small."""
+        before = self.engine.conditional.log_probs_at(states, sites, level - 1)
+        taus, old = np.array([each.tau for each in batch]), states[np.arange(len(batch)), sites]
+        warm = np.zeros(len(batch), dtype=bool)
+        scale = np.where(taus > 0, taus, 1.0)
+        fast, exact = (block_rows(each, old, scale, np.full(len(batch), 0.5), warm) for each in (before, rows))
+        self.engine.precision.observe(level - 1, fast, exact, scale)

@@ -58,7 +58,7 @@ def draw(rows: BlockRows, uniforms: Values, taus: Values, cold: NDArray[np.bool_
     ends = [interval(edges, rows.chosen), interval(inner, place)]
     low, high = (np.stack(column, axis=1) for column in zip(*ends, strict=True))
     with np.errstate(divide="ignore", invalid="ignore"):
-        logp_new = np.log(rows.inside[places, place].astype(np.float64) / edges[:, -1])
+        logp_new = np.log(rows.inside[places, place].astype(np.float64))
     if tolerance > 0:
         shifts = np.where(cold, 0.0, tolerance / np.where(cold, 1.0, taus))[:, None]
         low, high = narrowed(low, high, shifts)

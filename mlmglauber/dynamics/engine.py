@@ -121,6 +121,12 @@ class Engine:
         for chain, step in zip(chains, steps.tolist(), strict=True):
             chain.step = step
 
+    def check(self, ids: Ids, site: int, tau: float, uniforms: NDArray[np.float64], token: int) -> None:
+        """Draw once more, in the best precision, what was drawn with certainty; `precision` counts what differs."""
+        self._checks.append(_Repeated(None, -1, ids, site, tau, uniforms, 1, token, None))
+        if len(self._checks) >= self.rows:
+            self._repeat()
+
     def finish_checks(self) -> None:
         """Compute what is left of the draws that are checked."""
         if self._checks:
@@ -310,8 +316,7 @@ class Engine:
         people, precision = self.population, self.precision
         n = int(people.length[asked.rows].max())
         ids, taus = people.ids[asked.rows, :n], people.tau[asked.rows]
-        if not precision.measured:
-            precision.measure(ids[-1].tolist(), np.unique(taus).tolist())
+        precision.measure(taus.tolist())
         cold = precision.cold(taus, 0)
         begin = perf_counter()
         rows = self.conditional.weigh(Draws(ids, asked.sites, taus, asked.uniforms[:, 0], cold))

@@ -23,7 +23,7 @@ def advance(precision: Precision, chains: Sequence[Chain], rows: int = 64) -> No
         sites = np.array([int(site[0]) for site, _ in plans])
         uniforms = np.array([uniform[0] for _, uniform in plans])
         taus = np.array([chain.tau for chain in batch])
-        precision.measure(batch[0].ids.tolist(), taus.tolist())
+        precision.measure(taus.tolist())
         members: Ids = np.arange(len(batch))
         for level, tolerance in enumerate(precision.tolerances):
             cold = precision.cold(taus[members], level)

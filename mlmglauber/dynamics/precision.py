@@ -6,14 +6,15 @@ large as the largest one seen could not change it, and computed again in the nex
 """
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
+from math import ceil, log2
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.dynamics.draws import Values, discrepancy
 from mlmglauber.models.blocks import BlockRows, block_rows
-from mlmglauber.models.conditionals import Conditional, Ids, stack
+from mlmglauber.models.conditionals import Conditional, Ids
 from mlmglauber.stream.errors import MlmWarning
 
 SAFETY = 4.0
@@ -22,8 +23,8 @@ NEAR = 0.5
 """Share of the tolerance from which on a difference widens it."""
 PROBES = 8
 """Number of conditionals that are computed in all precisions when the tolerance is measured."""
-LONGEST = 32
-"""Maximum number of sites of a state that is probed."""
+SITES = 16
+"""Number of sites of a state that is probed."""
 UNIFORMS = (0.03, 0.2, 0.5, 0.8, 0.97)
 """First uniforms of the probes: they choose the blocks whose tokens are compared."""
 CHECKED = 1000
@@ -44,16 +45,18 @@ class Precision:
         self.checked = self.differed = 0
         self._warned = False
 
-    def measure(self, ids: Sequence[int], taus: Sequence[float]) -> None:
-        """Compare the levels on contexts of one state and of random tokens, at these temperatures and at 1."""
+    def measure(self, taus: Iterable[float]) -> None:
+        """Compare the levels on contexts of random tokens, at these temperatures and at 1, unless it has been done.
+
+        A tolerance is rounded up to a power of two, so that it seldom depends on the processor and its threads.
+        """
         if self.measured:
             return
         self.measured = True
         generator = np.random.default_rng(0)
-        state = np.array(ids[:LONGEST], dtype=np.int64)
         tokens = np.flatnonzero(self.conditional.allowed)
-        states = stack([state] * (PROBES - 2) + [generator.choice(tokens, len(state))] * 2)
-        sites = np.resize(generator.permutation(len(state)), PROBES)
+        states = generator.choice(tokens, (PROBES, SITES))
+        sites = generator.permutation(SITES)[:PROBES]
         last = self.conditional.levels - 1
         exact = self.conditional.log_probs_at(states, sites, last)
         if not np.isfinite(exact.max(axis=1)).all():
@@ -63,7 +66,7 @@ class Precision:
         for level in range(last):
             rows = self.conditional.log_probs_at(states, sites, level)
             worst = max((self._worst(rows, exact, old, tau) for tau in temperatures), default=0.0)
-            self.tolerances[level] = SAFETY * max(worst, 1e-9)
+            self.tolerances[level] = rounded_up(SAFETY * max(worst, 1e-9))
 
     @staticmethod
     def _worst(rows: NDArray[np.floating], exact: NDArray[np.floating], old: Ids, tau: float) -> float:
@@ -85,13 +88,22 @@ class Precision:
         worst = float((discrepancy(fast, exact) * taus)[warm].max())
         if worst > NEAR * self.tolerances[level]:
             before = self.tolerances[level]
-            self.tolerances[level] = SAFETY * worst
+            self.tolerances[level] = rounded_up(SAFETY * worst)
             if not self._warned:
                 self._warned = True
                 warnings.warn(f"rounding errors are larger than those measured at the start: the tolerance of draws "
-                              f"goes from {before:.1e} to {SAFETY * worst:.1e} nats", MlmWarning, stacklevel=2)
+                              f"goes from {before:.1e} to {self.tolerances[level]:.1e} nats", MlmWarning, stacklevel=2)
 
     @staticmethod
     def to_check(uniforms: Values) -> NDArray[np.bool_]:
         """(B,) which draws are checked: about one of CHECKED, a function of (B, 2) their uniforms alone."""
         return np.asarray((uniforms[:, 1] * 2.0**53).astype(np.int64) % CHECKED == 0)
+
+
+def rounded_up(tolerance: float) -> float:
+    """The power of two that is not below.
+
+    >>> rounded_up(2.1e-5) == 2.0**-15
+    True
+    """
+    return float(2.0 ** ceil(log2(tolerance)))

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 BLOCK = 128
 """Number of consecutive token ids in a block."""
 
+TINY = 1e-30
+"""Shares below this are told by their logits: float32 has no room for them."""
+
 Floats = NDArray[np.floating[Any]]
 Ids = NDArray[np.int64]
 
@@ -74,14 +77,15 @@ def block_rows(rows: Floats, old: Ids, taus: NDArray[np.float64], uniforms: NDAr
     totals = weights.sum(axis=1)
     places = np.arange(count)
     top = rows.max(axis=1).astype(np.float64)
+    weights /= totals[:, None]
     with np.errstate(divide="ignore", over="ignore"):
-        logp_old = (rows[places, old].astype(np.float64) - top) / np.where(taus > 0, taus, 1.0) - np.log(totals)
-        logp_old = np.where(taus > 0, logp_old, np.log(weights[places, old]))
+        shares = weights[places, old]
+        small = (rows[places, old].astype(np.float64) - top) / np.where(taus > 0, taus, 1.0) - np.log(totals)
+        logp_old = np.where((taus > 0) & (shares < TINY), small, np.log(shares))  # as kept distributions tell it
     gap = np.full(count, np.inf)
     if vocab > 1 and cold.any():
         best = np.partition(rows[cold], -2, axis=1)[:, -2:].astype(np.float64)
         gap[cold] = best[:, 1] - best[:, 0]
-    weights /= totals[:, None]
     blocks = np.zeros((count, -(-vocab // BLOCK), BLOCK))
     blocks.reshape(count, -1)[:, :vocab] = weights
     masses = blocks.sum(axis=2)

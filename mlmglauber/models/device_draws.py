@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlmglauber.models.blocks import BLOCK, BlockRows
+from mlmglauber.models.blocks import BLOCK, TINY, BlockRows
 
 CACHED = 1 << 18
 """Maximum number of logits that are tempered together on a CPU: 1 MiB in float32."""
@@ -46,9 +46,9 @@ def _part(torch: Any, logits: Any, old: Any, taus: Any, uniforms: Any, cold: Any
     if some_cold:
         logits[cold] = hard
     shares = torch.softmax(logits, dim=1)
-    logp_old = present + shares.amax(dim=1).double().log()  # the largest share is 1 / sum_v exp((l_v - max l) / tau)
-    if some_cold:
-        logp_old = torch.where(taus > 0, logp_old, shares[places, old].double().log())
+    share = shares[places, old].double()
+    small = present + shares.amax(dim=1).double().log()  # the largest share is 1 / sum_v exp((l_v - max l) / tau)
+    logp_old = torch.where((taus > 0) & (share < TINY), small, share.log())
     whole = vocab // BLOCK
     masses = shares[:, : whole * BLOCK].unflatten(1, (whole, BLOCK)).sum(dim=2)
     if whole * BLOCK < vocab:

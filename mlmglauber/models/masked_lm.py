@@ -249,7 +249,8 @@ class MaskedLM:
         return {
             **self._identity, "class": type(self.model).__name__, "tokenizer": type(self.tokenizer).__name__,
             "vocab": self.vocab_size, "banned": int((~self.allowed).sum()),
-            "dtype": str(self.model.dtype).removeprefix("torch."), "device": self.device,
+            "dtype": str(self.model.dtype).removeprefix("torch."),
+            "precision": str(self._models[-1].dtype).removeprefix("torch."), "device": self.device,
             "threads": self._torch.get_num_threads(), "versions": library_versions(),
         }
 

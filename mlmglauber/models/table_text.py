@@ -71,6 +71,7 @@ class TableText(OneLevel):
     def describe(self) -> dict[str, Any]:
         return {
             "model": self._name, "hash": self._digest, "class": "TableConditional", "tokenizer": "words",
-            "vocab": self.vocab_size, "banned": int((~self.allowed).sum()), "dtype": "float64", "device": "cpu",
+            "vocab": self.vocab_size, "banned": int((~self.allowed).sum()), "dtype": "float64",
+            "precision": "float64", "device": "cpu",
             "versions": {"mlmglauber": __version__, "numpy": np.__version__},
         }
