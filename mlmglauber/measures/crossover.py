@@ -44,10 +44,13 @@ class Crossover(NamedTuple):
         found, reason = Interval(None, None, None, None), self.reason
         if self.tau is not None:
             found = from_draws(self.tau, self.draws, self.texts, "plain")
-            outside = found.reason and found.reason.endswith(NOT_REACHED)
+            # Nothing was seen beyond the temperatures, so an end there is open.
+            low, high = (None if end is None or not self.taus[0] <= end <= self.taus[-1] else end for end in found[1:3])
+            outside = (low, high) != found[1:3] or (found.reason or "").endswith(NOT_REACHED)
+            found = found._replace(low=low, high=high)
             reason = ("within the budget at every tau" if self.tau == -inf else
                       "above the budget at every tau" if self.tau == inf else
-                      "interval: an end lies outside the temperatures" if outside else
+                      "an end of the interval lies outside the temperatures" if outside else
                       found.reason)
         return {"crossover": found.value, "crossover_low": found.low, "crossover_high": found.high,
                 "crossover_reason": reason, "between": between if self.seen else None, "taus": list(self.taus),
