@@ -154,7 +154,8 @@ def made(tmp_path_factory):
     turn = [[1, 0], [1, 0.2], [1, 1], [0, 1], [-1, 0.5], [-1, 0]]
     (sh.folder / "embedded").write_bytes(lines(
         {"type": "state", "run": "r", "id": f"{tau} {k}", "chain": 0, "step": step, "tau": tau, "n": 12,
-         "embedder": "e", "text": "a", "label": [ODD, "東京都 の天気"][k % 2], "embedding": turn[int(step * (k + 1) * tau + k) % 6]}
+         "embedder": "e", "text": "a", "label": [ODD, "東京都 の天気"][k % 2],
+         "embedding": turn[int(step * (k + 1) * tau + k) % 6]}
         for tau in (0.5, 1.0) for k in range(4) for step in range(12)))
     (sh.folder / "topics").write_bytes(lines(
         {"label": label, "embedding": [x + 0.1 * k, y], "embedder": "e"} for k in range(5)
