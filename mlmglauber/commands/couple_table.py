@@ -26,7 +26,9 @@ MEETINGS = Table("Meeting times, steps together", (
            lambda row: count(row["frozen"])),
     Column("median", "Kaplan-Meier median with its 95 % interval; a dash where it was not reached.",
            lambda row: interval(row["median"], row["median_low"], row["median_high"], 0)),
-    Column("median / (n ln n)", "The same in units of n ln n.", lambda row: number(row["median_n_log_n"])),
+    Column("upper quartile", "The step by which three quarters of the pairs have met (Kaplan-Meier).",
+           lambda row: number(row["upper_quartile"], 0)),
+    Column("median / (n ln n)", "The median in units of n ln n.", lambda row: number(row["median_n_log_n"])),
     Column("restricted mean", "Mean of the meeting time cut at the step to which all pairs were watched.",
            lambda row: number(row["restricted_mean"], 0)),
     Column("watched to step", "Steps that every pair was watched.", lambda row: count(row["horizon"])),
@@ -40,13 +42,22 @@ GROWTH = Table("Growth with n", (
            "n ln n.", lambda row: interval(row["growth"], row["growth_low"], row["growth_high"], 3)),
     Column("p, faster than n ln n", "One-sided log-rank test of T / (n ln n), the shortest against the longest length.",
            lambda row: figure(row["growth_p"], _p_value)),
+    Column("why no growth", "Why C or the rate has no value.",
+           lambda row: sentence(row["c_reason"] or row["growth_reason"])),
 ))
 CROSSOVER = Table("Crossover: the temperature at which the median passes the budget", (
     *KIND, N,
-    Column("budget / (n ln n)", "The --budget.", lambda row: number(row["budget"], 1)),
+    Column("budget / (n ln n)", "A --budget.", lambda row: number(row["budget"], 1)),
     Column("tau*", "The temperature at which half of the pairs take longer than the budget, with its 95 % interval.",
            lambda row: interval(row["crossover"], row["crossover_low"], row["crossover_high"])),
     Column("why no crossover", "Why there is none.", lambda row: sentence(row["crossover_reason"])),
+))
+TREND = Table("Rise of the crossover", (
+    *KIND,
+    Column("budget / (n ln n)", "A --budget.", lambda row: number(row["budget"], 1)),
+    Column("tau* a doubling of n", "How much the crossover rises for each doubling of n, with its 95 % interval.",
+           lambda row: interval(row["per_doubling"], row["per_doubling_low"], row["per_doubling_high"])),
+    Column("why no rise", "Why it has no value.", lambda row: sentence(row["trend_reason"])),
 ))
 BOUNDS = Table("L-lag bounds", (
     *KIND, TAU, N,
@@ -58,15 +69,16 @@ BOUNDS = Table("L-lag bounds", (
     Column("t_mix 95 % end", "Upper end of the 95 % interval of t_mix.", lambda row: number(row["t_high"], 0)),
     Column("why no bound", "Why there is none.", lambda row: sentence(row["bound_reason"])),
 ))
-TABLES = (MEETINGS, GROWTH, CROSSOVER, BOUNDS)
+TABLES = (MEETINGS, GROWTH, CROSSOVER, TREND, BOUNDS)
 
 
 def couple_tables(summaries: Sequence[Record]) -> list[Table]:
     """Meeting times, their growth with n, the crossover and, of lagged pairs, the bounds."""
     over: dict[str, list[Record]] = {kind: [row for row in summaries if row["over"] == kind]
-                                     for kind in ("group", "tau", "n")}
+                                     for kind in ("group", "tau", "n", "all")}
     return [MEETINGS.of(over["group"]), GROWTH.of(row for row in over["tau"] if len(row["lengths"]) > 1),
             CROSSOVER.of(row for row in over["n"] if len(row["taus"]) > 1),
+            TREND.of(row for row in over["all"] if len(row["lengths"]) > 1),
             BOUNDS.of(row for group in over["group"] if group["lag"] for row in _bounds(group))]
 
 
