@@ -232,9 +232,13 @@ def test_the_phase_diagram_has_the_summaries_numbers(made):
             value = record["median_n_log_n"]
             assert np.isnan(heat.values[row, column]) if value is None else heat.values[row, column] == value
     assert heat.missing
-    line = layers(panel, Points)[-1]
-    crossings = {record["n"]: record["crossover"] for record in records if record["over"] == "n"}
-    assert dict(zip(line.y, line.x, strict=True)) == {n: tau for n, tau in crossings.items() if tau is not None}
+    lengths = np.array([4, 8, 16])
+    for line in layers(panel, Points):  # a little beside its length, so that no budget hides another
+        near = lengths[np.abs(np.log(line.y)[:, None] - np.log(lengths)[None, :]).argmin(axis=1)].tolist()
+        crossings = {record["n"]: record["crossover"] for record in records
+                     if record["over"] == "n" and line.label == f"median = {record['budget']:g} n ln n, 95 %"}
+        assert dict(zip(near, line.x, strict=True)) == {n: tau for n, tau in crossings.items() if tau is not None}
+    assert len(layers(panel, Points)) == 3
 
 
 def test_rectangles_of_a_joint_law_stand_below_all_others(made):

@@ -212,14 +212,15 @@ def tau_axis(taus: Sequence[float]) -> Axis:
     return Axis("temperature τ (the model's own: 1)", log, (every, names), spaced=True)
 
 
-def beside(taus: Values, axis: Axis, k: int, count: int) -> Values:
-    """Temperatures moved a little, so that the k-th of `count` series does not hide the others.
+def beside(taus: Values, axis: Axis, k: int, count: int, widest: float = 0.02) -> Values:
+    """Places at the ticks of an axis moved a little, so that the k-th of `count` series does not hide the others.
 
-    All series together take at most half of what lies between two neighbouring temperatures.
+    All series together take at most half of what lies between two neighbouring ticks; widest: what one takes at most,
+    as a share of the axis.
     """
     every = np.asarray(axis.ticks[0] if axis.ticks else taus, dtype=np.float64)
     scaled = np.log(every) if axis.log else every
     span = float(np.ptp(scaled)) or 1.0
     between = float(np.diff(scaled).min()) if len(scaled) > 1 else span
-    moved = min(0.02 * span, 0.5 * between / max(count - 1, 1)) * (k - (count - 1) / 2)
+    moved = min(widest * span, 0.5 * between / max(count - 1, 1)) * (k - (count - 1) / 2)
     return np.asarray(taus * np.exp(moved) if axis.log else taus + moved)
