@@ -98,11 +98,11 @@ def _untold(n: int, taus: Sequence[float], pairs: Sequence[Pair], limit: float) 
 
 def _crossing(taus: Sequence[float], late: Values, count: Values) -> float:
     """The temperature at which a falling share of late pairs comes down to 1/2; inf and -inf where it does not."""
-    from sklearn.isotonic import isotonic_regression
+    from scipy.optimize import isotonic_regression
 
     there = np.flatnonzero(count > 0)  # a resample may have no pair at a temperature
     x = np.asarray(taus)[there]
-    share = isotonic_regression(late[there] / count[there], sample_weight=count[there], increasing=False)
+    share = isotonic_regression(late[there] / count[there], weights=count[there], increasing=False).x
     below = np.flatnonzero(share <= 0.5)
     if not len(below):
         return inf
