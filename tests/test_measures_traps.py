@@ -250,8 +250,8 @@ def test_the_score_of_a_run_by_hand():
     # A: steps 3, 4 and 6, 7, 8, and it left twice; that B has more steps at the end is not asked. B's run begins at 5
     # and is looked at in step 8: by then A has two of its steps and B one, so it is no score, though it is the trap.
     assert (score.state, score.holding) == (A, Holding(5, 2, True))
-    trap, = traps
-    assert (trap.state, trap.first, trap.last, trap.beyond) == (B, 5, 29, Holding(21, 1, True))
+    assert [(trap.state, trap.first, trap.last, trap.beyond) for trap in traps] == [
+        (A, 0, 4, Holding(5, 2, True)), (B, 5, 29, Holding(21, 1, True))]
     stay = Tracker(0, 4)
     stay.see(0, A)
     stay.see(9, A)

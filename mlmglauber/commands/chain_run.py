@@ -41,9 +41,12 @@ class Law(NamedTuple):
         told: Record = {"model": self.model}
         told |= {name: value for name, value in (("hash", self.hash), ("revision", self.revision),
                                                  ("dtype", self.dtype)) if value is not None}
-        return told | {"scan": self.scan, "init": self.init,
-                       **({} if self.allow is None else {"allow": ",".join(self.allow)}),
-                       **({"freeze": list(self.freeze)} if self.freeze else {})}
+        return told | {"scan": self.scan, "init": self.init, **self.restrictions()}
+
+    def restrictions(self) -> Record:
+        """`allow` and `freeze`, where there are any."""
+        return {**({} if self.allow is None else {"allow": ",".join(self.allow)}),
+                **({"freeze": list(self.freeze)} if self.freeze else {})}
 
 
 UNKNOWN = Law()
