@@ -184,7 +184,7 @@ def test_summary_by_hand(sh, wells):
 
 
 def test_the_summary_of_two_wells(sh, wells):
-    done = sh("echo 'a a a' | mlm-sample -m w.json --steps 60000 -t 0.5,1 --on-change --seed 3 |"
+    done = sh("printf 'a a a\\n%.0s' 1 2 3 4 5 | mlm-sample -m w.json --steps 20000 -t 0.5,1 --on-change --seed 3 |"
               "mlm-traps -m w.json -r 0 -s 50 --summary")
     assert done.status == 0
     head, cold, hot = done.records

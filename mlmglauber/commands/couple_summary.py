@@ -10,7 +10,7 @@ from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record, names_of
 
 
-def summarise_pairs(filter: Filter, budget: float, eps: list[float], table: bool | None) -> None:
+def summarise_pairs(filter: Filter, budgets: list[float], eps: list[float], table: bool | None) -> None:
     """Read all pair records, leave others out, and write the summaries, or tables of them."""
     pairs: dict[Any, Pair] = {}
 
@@ -22,7 +22,7 @@ def summarise_pairs(filter: Filter, budget: float, eps: list[float], table: bool
 
     with filter.words.bar("records") as progress:
         filter.each(handle)
-    summaries = list(summarise(list(pairs.values()), budget, eps))
+    summaries = list(summarise(list(pairs.values()), budgets, eps))
     for summary in summaries:
         if summary.get("lag_to_try") is not None:
             filter.words.say(f"tau {summary['tau']:g}, n = {summary['n']}: the bound at t = 0 is "
@@ -53,7 +53,7 @@ def pair_of(record: Record) -> tuple[Any, Pair]:
     if lag and meeting is not None and (not isinstance(sums, list) or not all(type(part) is int for part in sums)):
         raise RecordError('"wasserstein" is no list of integers; it belongs to a pair with a lag')
     steps = None if meeting is None else meeting - lag
-    pair = Pair(Kind(*kind), f"{run}/{name}", tau, n, steps, limit, changed, sums)
+    pair = Pair(Kind(*kind), str(name), tau, n, steps, limit, changed, sums)
     return (run, name, number, tau, n), pair
 
 

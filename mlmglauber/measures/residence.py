@@ -82,7 +82,9 @@ def pooled_ratio(holdings: Sequence[Holding], escapes: Sequence[float]) -> Ratio
     """Of several states together: (the exits that were expected, sum of steps * escape) / (those that were seen).
 
     The interval takes twice the sum for chi-square with twice the exits as degrees of freedom, two more at its low end
-    for stays that the records cut off (Garwood 1936): exact for small escape probabilities, wide for large ones.
+    for stays that the records cut off (Garwood 1936): exact for small escape probabilities, wide for large ones. It is
+    over steps, not over texts: given the states, the steps beyond selection are independent trials of known chances,
+    and a ratio that is not 1 says that they are not. So one text is enough, and texts do not cluster.
 
     >>> pooled_ratio([Holding(100, 1, True), Holding(300, 1, True)], [0.01, 0.01]).value
     2.0

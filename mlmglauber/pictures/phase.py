@@ -11,6 +11,8 @@ from mlmglauber.pictures.reading import number, perhaps
 LIMIT = 50_000
 LINE = "#D55E00"
 """Seen on all colours of the map."""
+MARKS = "os^vD"
+"""One for each budget."""
 
 
 class Cell(NamedTuple):
@@ -63,12 +65,13 @@ def _panel(kind: str, found: Sequence[Any]) -> Panel:
     missing = "over half did not meet" if np.isnan(values).any() else ""
     layers: list[Any] = [Heat(np.array(taus), np.array(lengths, dtype=np.float64), values,
                               "median meeting time / (n ln n)", log, missing=missing)]
-    for budget in sorted({crossing.budget for crossing in crossings}):
+    budgets = sorted({crossing.budget for crossing in crossings})
+    for k, budget in enumerate(budgets):
         mine = [crossing for crossing in crossings if crossing.budget == budget]
         x, y = np.array([c.tau for c in mine]), np.array([c.n for c in mine], dtype=np.float64)
         low, high = (np.array([np.nan if end is None else end for end in ends]) for ends in
                      ([c.low for c in mine], [c.high for c in mine]))
-        layers += [Curve(x, y, "", LINE), Points(x, y, f"median = {budget:g} n ln n, 95 %", LINE, "o", low, high,
-                                                 sideways=True)]
+        layers += [Curve(x, y, "", LINE), Points(x, y, f"median = {budget:g} n ln n, 95 %", LINE, MARKS[k % len(MARKS)],
+                                                 low, high, sideways=True)]
     return Panel(kind, axis, Axis("length n (tokens)", min(lengths) > 0 and max(lengths) / min(lengths) > 3,
                                   ([float(n) for n in lengths], [str(n) for n in lengths])), layers)

@@ -5,8 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlmglauber.measures.drift import Times, fit_c, n_log_n
-from mlmglauber.measures.survival import kaplan_meier
+from mlmglauber.measures.meeting import c_and_growth
+from mlmglauber.measures.scaling import Times, n_log_n
+from mlmglauber.measures.survival import median_interval
 from mlmglauber.pictures.palette import BLACK, GREY, category
 from mlmglauber.pictures.panel import PANELS, SERIES, Axis, Curve, Panel, Picture, Points, beside, chosen, tau_axis
 from mlmglauber.pictures.reading import number, perhaps
@@ -118,16 +119,17 @@ def _cells(times: Sequence[Time]) -> list[tuple[float, int, Times]]:
 def _middles(times: Sequence[Time]) -> list[Middle]:
     found = []
     for tau, n, cell in _cells(times):
-        curve = kaplan_meier(cell.times, cell.censored)
+        middle = median_interval(cell.times, cell.censored, cell.texts)
         watched = cell.times[cell.censored].min() if cell.censored.any() else cell.times.max()
-        found.append(Middle(tau, n, curve.median, curve.low, curve.high, float(watched)))
+        found.append(Middle(tau, n, middle.value, middle.low, middle.high, float(watched)))
     return found
 
 
 def _slopes(times: Sequence[Time]) -> list[Slope]:
     cells = _cells(times)
-    fits = [(tau, fit_c([cell for other, _, cell in cells if other == tau])) for tau in sorted({c[0] for c in cells})]
-    return [Slope(tau, fit.c, fit.low, fit.high) for tau, fit in fits]
+    fits = [(tau, c_and_growth([cell for other, _, cell in cells if other == tau])[0])
+            for tau in sorted({c[0] for c in cells})]
+    return [Slope(tau, fit.value, fit.low, fit.high) for tau, fit in fits]
 
 
 def _nan(values: Sequence[float | None]) -> Any:
