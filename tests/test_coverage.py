@@ -155,15 +155,15 @@ def dwell(rng, texts):
 
 
 def traps(rng, texts):
-    """mlm-traps: a few stays of a text, at states of different escape probabilities, geometric as they should be."""
-    holdings, escapes, names = [], [], []
-    for text in range(texts):
+    """mlm-traps: a few stays of a text, at states of different escape probabilities, geometric as they should be. Its
+    interval is of stays, not of texts, and exact for small escape probabilities."""
+    holdings, escapes = [], []
+    for _ in range(texts):
         for _ in range(1 + rng.poisson(3)):
             escapes.append(float(rng.uniform(0.005, 0.1)))
             exits = int(rng.integers(1, 4))
             holdings.append(Holding(int(rng.geometric(escapes[-1], exits).sum()), exits, True))
-            names.append(text)
-    return holds(pooled_ratio(holdings, escapes, names)[1:3], 1.0)
+    return holds(pooled_ratio(holdings, escapes)[1:3], 1.0)
 
 
 def lagged(spread, chains):
