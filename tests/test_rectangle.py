@@ -189,5 +189,5 @@ def test_the_interval_is_over_texts():
     assert found["mean_low"] <= 0.75
     assert found["mean_high"] >= 2.25
     one = summarise(Deltas(sizes[:10], np.full(10, np.nan), np.ones(10, np.int64), ["0"] * 10))
-    assert (one["mean_low"], one["mean_reason"]) == (None, "one text tells nothing about others")
+    assert (one["mean_low"], one["mean_reason"]) == (None, "an interval needs 4 texts, there are 1")
     assert (one["noise_floor"], one["above_noise"], one["noise_reason"]) == (None, None, "not measured")

@@ -8,6 +8,7 @@ import click
 
 from mlmglauber.commands.base import Filter, filter_command
 from mlmglauber.commands.options import Numbers, Real, Temperatures, exact_option, model_options, spread_options
+from mlmglauber.commands.tables import table_options
 
 if TYPE_CHECKING:
     from mlmglauber.commands.pair_record import Unit
@@ -86,22 +87,21 @@ class Start(click.ParamType[str]):
 @click.option("--resume", type=click.Path(), metavar="FILE",
               help="Write to FILE; where an interrupted run left it, go on with that run.")
 @click.option("--summarize", is_flag=True, help="Read pair records and write their summaries.")
-@click.option("--budget", type=Real(0, min_open=True), default=10.0, show_default=True, metavar="B",
-              help="With --summarize: the crossover is where the median meeting time passes B n ln n.")
+@click.option("--budget", "budgets", type=Numbers(1e-9, 1e9), default="3,5,10", show_default=True, metavar="B[,B]...",
+              help="With --summarize: the crossover is where the median meeting time passes B n ln n; it depends on B.")
 @click.option("--eps", type=Numbers(1e-9, 1), default="0.25", show_default=True, metavar="E[,E]...",
               help="With --summarize and lagged pairs: distances whose mixing times are told.")
-@click.option("--table/--no-table", default=None,
-              help="With --summarize, tables for people instead of records; by default on a terminal.")
+@table_options("summarize")
 @model_options
 @exact_option
 @spread_options
-def main(filter: Filter, resume: str | None, summarize: bool, budget: float, eps: list[float], table: bool | None,
-         **options: Any) -> None:
+def main(filter: Filter, resume: str | None, summarize: bool, budgets: list[float], eps: list[float],
+         table: str, **options: Any) -> None:
     """Pairs of as many inputs as fill a batch run together; their records are written in input order."""
     if summarize:
         from mlmglauber.commands.couple_summary import summarise_pairs
 
-        summarise_pairs(filter, budget, eps, table)
+        summarise_pairs(filter, budgets, eps, table)
         return
     check(options)
     if resume is not None and filter.output.path is not None:

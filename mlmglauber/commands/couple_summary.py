@@ -1,16 +1,16 @@
 """mlm-couple --summarize: pair records in, what they say together out."""
 
-import sys
 from typing import Any
 
 from mlmglauber.commands.base import Filter
+from mlmglauber.commands.tables import shown, write_tables
 from mlmglauber.measures.meeting import Kind, Pair
 from mlmglauber.measures.meeting_summary import summarise
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record, names_of
 
 
-def summarise_pairs(filter: Filter, budget: float, eps: list[float], table: bool | None) -> None:
+def summarise_pairs(filter: Filter, budgets: list[float], eps: list[float], table: str) -> None:
     """Read all pair records, leave others out, and write the summaries, or tables of them."""
     pairs: dict[Any, Pair] = {}
 
@@ -22,15 +22,15 @@ def summarise_pairs(filter: Filter, budget: float, eps: list[float], table: bool
 
     with filter.words.bar("records") as progress:
         filter.each(handle)
-    summaries = list(summarise(list(pairs.values()), budget, eps))
+    summaries = list(summarise(list(pairs.values()), budgets, eps))
     for summary in summaries:
         if summary.get("lag_to_try") is not None:
             filter.words.say(f"tau {summary['tau']:g}, n = {summary['n']}: the bound at t = 0 is "
                              f"{summary['bound'][0]['tv']:.1f}, far above 1; try --lag {summary['lag_to_try']}")
-    if summaries and (table or (table is None and filter.output.path is None and sys.stdout.isatty())):
+    if shown(filter, table):
         from mlmglauber.commands.couple_table import couple_tables
 
-        filter.output.write_line(couple_tables(summaries, filter.words.color))
+        write_tables(filter, table, couple_tables(summaries))
         return
     for summary in summaries:
         filter.output.write(summary)
@@ -53,7 +53,7 @@ def pair_of(record: Record) -> tuple[Any, Pair]:
     if lag and meeting is not None and (not isinstance(sums, list) or not all(type(part) is int for part in sums)):
         raise RecordError('"wasserstein" is no list of integers; it belongs to a pair with a lag')
     steps = None if meeting is None else meeting - lag
-    pair = Pair(Kind(*kind), f"{run}/{name}", tau, n, steps, limit, changed, sums)
+    pair = Pair(Kind(*kind), str(name), tau, n, steps, limit, changed, sums)
     return (run, name, number, tau, n), pair
 
 

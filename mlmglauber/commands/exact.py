@@ -7,11 +7,13 @@ import click
 
 from mlmglauber.commands.base import Filter, filter_command
 from mlmglauber.commands.options import Real, Sites, Temperatures, model_options
+from mlmglauber.commands.tables import FORMS, table_options, write_tables
 from mlmglauber.stream.errors import RecordError
 
 if TYPE_CHECKING:
     from mlmglauber.commands.inputs import Input, Inputs
     from mlmglauber.measures.restriction import Restriction
+    from mlmglauber.stream.records import Record
 
 EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-exact --top 2 --tau 0.5,1,2
@@ -33,7 +35,8 @@ EXAMPLES = """\
 @click.option("--top", type=click.IntRange(1), metavar="M",
               help="The M likeliest tokens of each free site given the rest of the text, its own token among them.")
 @click.option("--sites", type=Sites(), metavar="SITES",
-              help="The free sites, from 0 on, as in 0,3,5-7; the others keep their tokens. All by default.")
+              help="The free sites, from 0 on, as in 0,3,5-7; the others keep their tokens. By default all, or those "
+              "that a state's chain moves.")
 @click.option("--length", type=click.IntRange(1), metavar="N",
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
 @click.option("--max-states", type=click.IntRange(1), default=20_000, show_default=True, metavar="N",
@@ -45,8 +48,9 @@ EXAMPLES = """\
 @click.option("--influences", is_flag=True, help="Write the matrix of influences too.")
 @click.option("--compare", type=click.Path(), metavar="FILE",
               help="States of mlm-sample under the same restriction, held against the exact law.")
+@table_options(by_default=False)
 @model_options
-def main(filter: Filter, **options: Any) -> None:
+def main(filter: Filter, table: str, **options: Any) -> None:
     """One text at a time: its conditionals, then its chain at each temperature."""
     if (options["vocab"] is None) == (options["top"] is None):
         raise click.UsageError("give --vocab or --top, and not both")
@@ -55,14 +59,20 @@ def main(filter: Filter, **options: Any) -> None:
     from mlmglauber.models.opening import open_model
 
     # All rows of a text are of one length: none is padded.
-    inputs = Inputs(filter, "mlm-exact", options, partial(open_model, exact_width=True))
+    solved: list[Record] = []
+    keep = solved.append if table in FORMS else None
+    inputs = Inputs(filter, "mlm-exact", options, partial(open_model, exact_width=True), keep)
     sampled = Sampled(filter, options["compare"]) if options["compare"] is not None else None
     for batch in inputs.batches(1):
         for text in batch:
             with filter.guard(text.place):
                 space = _restriction(inputs, text)
                 for record in records(inputs, text, space, sampled):
-                    filter.output.write(record)
+                    (keep or filter.output.write)(record)
+    if keep is not None:
+        from mlmglauber.commands.exact_table import exact_tables
+
+        write_tables(filter, table, exact_tables([record for record in solved if record["type"] == "exact"]))
 
 
 def _restriction(inputs: "Inputs", text: "Input") -> "Restriction":
@@ -72,16 +82,17 @@ def _restriction(inputs: "Inputs", text: "Input") -> "Restriction":
     from mlmglauber.measures.restriction import Restriction, likeliest
     from mlmglauber.models.restricted import tokens_of
 
-    options, model, n = inputs.options, inputs.model, len(text.ids)
-    assert model is not None
-    sites = options["sites"] if options["sites"] is not None else list(range(n))
+    options, n = inputs.options, len(text.ids)
+    assert inputs.model is not None
+    frozen = text.frozen(None)
+    sites = options["sites"] if options["sites"] is not None else [site for site in range(n) if site not in frozen]
     if sites[-1] >= n:
         raise RecordError(f"--sites names site {sites[-1]}, the text has sites 0 to {n - 1}")
     ids = np.array(text.ids)
     if options["vocab"] is not None:
-        choices = [tokens_of(model, options["vocab"], "--vocab")] * len(sites)
+        choices = [tokens_of(inputs.model, options["vocab"], "--vocab")] * len(sites)
     else:
-        choices = likeliest(model, ids, sites, options["top"])
+        choices = likeliest(text.model, ids, sites, options["top"])
     space = Restriction(ids, sites, choices)
     if space.states > options["max_states"]:
         raise RecordError(f"{space.states} states ({' x '.join(map(str, space.shape))}), --max-states allows "

@@ -10,8 +10,8 @@ from mlmglauber.commands.inputs import OWN_FIELDS, text_exact
 from mlmglauber.dynamics.chain import Chain
 from mlmglauber.dynamics.coupled_chains import CoupledChains, Snapshot, lead_in
 from mlmglauber.dynamics.randomness import Stream
-from mlmglauber.measures.drift import n_log_n
 from mlmglauber.measures.lag import distance_at, distance_sums, geometric_steps
+from mlmglauber.measures.scaling import n_log_n
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import InOrder

@@ -1,6 +1,5 @@
 """The rectangles of mlm-rect: named or drawn, measured in shared batches, written as records or summed up."""
 
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from mlmglauber.commands.base import Filter
 from mlmglauber.commands.inputs import Input, Inputs, check_frozen
 from mlmglauber.commands.rectangle_names import named_rectangle, scores_first
 from mlmglauber.commands.rectangle_tally import Tally
+from mlmglauber.commands.tables import shown, write_tables
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.measures.rectangle import Ask, Rectangle, Rows, Values, asks, from_conditionals, from_joint
 from mlmglauber.measures.rectangle_draw import draw_sites, draw_tokens
@@ -188,13 +188,10 @@ class Rectangles:
 
     def _summarise(self) -> None:
         records = self.kept.summaries()
-        table = self.options["table"]
-        if table or (table is None and self.filter.output.path is None and sys.stdout.isatty()):
-            from mlmglauber.commands.rect_table import rectangle_table
+        if shown(self.filter, self.options["table"]):
+            from mlmglauber.commands.rect_table import rectangle_tables
 
-            whole = [record for record in records if record["over"] == "model"]
-            if whole:
-                self.filter.output.write_line(rectangle_table(whole, self.filter.words.color))
+            write_tables(self.filter, self.options["table"], rectangle_tables(records))
             return
         for record in [self.head, *records] if self.head else records:
             self.filter.output.write(record)

@@ -1,4 +1,7 @@
-"""Where hot turns cold: the temperature at which the median meeting time passes a budget, and how it moves with n."""
+"""Where hot turns cold: the temperature at which the median meeting time passes a budget, and how it moves with n.
+
+The temperature depends on the budget: a larger one is passed at a lower temperature.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -7,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlmglauber.measures.drift import RESAMPLES, n_log_n
+from mlmglauber.measures.intervals import NOT_REACHED, Interval, from_draws, places_of, resamples
 from mlmglauber.measures.meeting import Pair, Values, grouped
+from mlmglauber.measures.scaling import n_log_n
 
 Summary = dict[str, Any]
 
@@ -17,73 +21,71 @@ class Crossover(NamedTuple):
     """Where the median meeting time passes a budget at one length.
 
     tau: that temperature; -inf where the median is within the budget at every temperature, inf where it is at none,
-    None where it cannot be told, and `reason` says why. draws: the same of each resample. taus, late: the temperatures,
-    and the share of pairs that took longer than the budget at each.
+    None where it cannot be told, and `reason` says why. draws: the same of each resample, over `texts` texts. taus,
+    late: the temperatures, and the share of pairs that took longer than the budget at each.
     """
 
     tau: float | None
     draws: Values
+    texts: int
     taus: Sequence[float]
     late: Sequence[float]
     reason: str | None
 
+    @property
+    def seen(self) -> bool:
+        """Whether there is a crossover at this length."""
+        return self.tau is not None and bool(np.isfinite(self.tau))
+
     def told(self) -> Summary:
         """As a summary says it: with the interval, and the temperatures between which the crossing was seen."""
-        low, high = interval(self.draws)
         between = next(([a, b] for (a, x), (b, y) in pairwise(zip(self.taus, self.late, strict=True))
                         if x > 0.5 >= y), None)
-        seen = self.tau is not None and np.isfinite(self.tau)
-        reason = self.reason
-        if self.tau is not None and not seen:
-            reason = "within the budget at every tau" if self.tau == -inf else "above the budget at every tau"
-        elif reason is None and (low is None or high is None):
-            reason = "interval: an end lies outside the temperatures"
-        return {"crossover": self.tau if seen else None, "crossover_low": low, "crossover_high": high,
-                "crossover_reason": reason, "between": between if seen else None, "taus": list(self.taus),
+        found, reason = Interval(None, None, None, None), self.reason
+        if self.tau is not None:
+            found = from_draws(self.tau, self.draws, self.texts, "plain")
+            # Nothing was seen beyond the temperatures, so an end there is open.
+            low, high = (None if end is None or not self.taus[0] <= end <= self.taus[-1] else end for end in found[1:3])
+            outside = (low, high) != found[1:3] or (found.reason or "").endswith(NOT_REACHED)
+            found = found._replace(low=low, high=high)
+            reason = ("within the budget at every tau" if self.tau == -inf else
+                      "above the budget at every tau" if self.tau == inf else
+                      "an end of the interval lies outside the temperatures" if outside else
+                      found.reason)
+        return {"crossover": found.value, "crossover_low": found.low, "crossover_high": found.high,
+                "crossover_reason": reason, "between": between if self.seen else None, "taus": list(self.taus),
                 "late": list(self.late)}
-
-
-def interval(draws: Values) -> tuple[float | None, float | None]:
-    """The 95 % percentile interval of a bootstrap; an end that is not finite is None."""
-    if not len(draws):
-        return None, None
-    low, high = np.quantile(draws, [0.025, 0.975], method="inverted_cdf")
-    return float(low) if np.isfinite(low) else None, float(high) if np.isfinite(high) else None
 
 
 def crossovers(pairs: Sequence[Pair], budget: float, seed: int = 0) -> dict[int, Crossover]:
     """tau*(n) of every length: the temperature at which the median meeting time is budget x n ln n.
 
     The median passes the budget where half of the pairs take longer than it. The share that does is made monotone in
-    tau by isotonic regression and joined by monotone cubics (PCHIP). No pair need be watched for longer than the
-    budget. One bootstrap over texts for all lengths: a text's pairs at all tau and n depend on each other.
+    tau by isotonic regression and joined by straight lines, so that tau* never rises with the budget. No pair need be
+    watched for longer than the budget. One resample of texts serves all temperatures and lengths: the pairs of a text
+    depend on each other.
     """
-    texts = sorted({pair.text for pair in pairs})
-    place = {text: k for k, text in enumerate(texts)}
-    generator = np.random.default_rng(seed)
-    weights = np.ones((1, len(texts)))
-    if len(texts) > 1:
-        chance = np.full(len(texts), 1 / len(texts))
-        weights = np.vstack([weights, generator.multinomial(len(texts), chance, size=RESAMPLES)])
+    places, total = places_of([pair.text for pair in pairs])
+    place = dict(zip([pair.text for pair in pairs], places.tolist(), strict=True))
+    counts = np.vstack([np.ones((1, total)), resamples(total, seed)])
     found = {}
     for n, members in grouped(pairs, lambda pair: pair.n):
         limit = budget * (n_log_n(n) or 0.0)
         cells = grouped(members, lambda pair: pair.tau)
         taus = [tau for tau, _ in cells]
-        late, count = np.zeros((2, len(cells), len(texts)))
+        late, count = np.zeros((2, len(cells), total))
         for k, (_, cell) in enumerate(cells):
             for pair in cell:
                 late[k, place[pair.text]] += pair.watched > limit or pair.meeting is None
                 count[k, place[pair.text]] += 1
         shares = [float(share) for share in late.sum(axis=1) / count.sum(axis=1)]
         reason = _untold(n, taus, members, limit)
+        texts = min(len({pair.text for pair in cell}) for _, cell in cells)
         if reason is not None:
-            found[n] = Crossover(None, np.empty(0), taus, shares, reason)
+            found[n] = Crossover(None, np.empty(0), texts, taus, shares, reason)
             continue
-        all_late, counts = weights @ late.T, weights @ count.T
-        draws = np.array([_crossing(taus, a, b) for a, b in zip(all_late, counts, strict=True)])
-        found[n] = Crossover(float(draws[0]), draws[1:], taus, shares, None if len(texts) > 1 else
-                             "interval: one text tells nothing about others")
+        draws = np.array([_crossing(taus, a, b) for a, b in zip(counts @ late.T, counts @ count.T, strict=True)])
+        found[n] = Crossover(float(draws[0]), draws[1:], texts, taus, shares, None)
     return found
 
 
@@ -99,38 +101,34 @@ def _untold(n: int, taus: Sequence[float], pairs: Sequence[Pair], limit: float) 
 
 def _crossing(taus: Sequence[float], late: Values, count: Values) -> float:
     """The temperature at which a falling share of late pairs comes down to 1/2; inf and -inf where it does not."""
-    from scipy.interpolate import PchipInterpolator
-    from scipy.optimize import brentq
-    from sklearn.isotonic import isotonic_regression
+    from scipy.optimize import isotonic_regression
 
     there = np.flatnonzero(count > 0)  # a resample may have no pair at a temperature
     x = np.asarray(taus)[there]
-    share = isotonic_regression(late[there] / count[there], sample_weight=count[there], increasing=False)
+    share = isotonic_regression(late[there] / count[there], weights=count[there], increasing=False).x
     below = np.flatnonzero(share <= 0.5)
     if not len(below):
         return inf
-    if below[0] == 0:
+    k = int(below[0])
+    if k == 0:
         return -inf
-    curve = PchipInterpolator(x, share - 0.5)
-    return float(brentq(curve, x[below[0] - 1], x[below[0]]))
+    return float(x[k - 1] + (x[k] - x[k - 1]) * (share[k - 1] - 0.5) / (share[k - 1] - share[k]))
 
 
 def trend(found: dict[int, Crossover]) -> Summary:
     """How the crossover moves with n: the slope of tau*(n) against log2 n, by least squares over lengths that have one.
 
-    The interval is of the same bootstrap as the crossovers', over the draws in which all of these have one.
+    The interval is of the same resamples as the crossovers', of those in which all of these have one.
     """
-    lengths = [n for n, crossover in found.items() if crossover.tau is not None and np.isfinite(crossover.tau)]
-    nothing = {"per_doubling": None, "per_doubling_low": None, "per_doubling_high": None}
-    if len(lengths) < 2:
-        return {**nothing, "trend_reason": "a trend needs crossovers at two lengths"}
-    x = np.array([log(n, 2) for n in lengths])
+    seen = {n: crossover for n, crossover in found.items() if crossover.seen}
+    if len(seen) < 2:
+        return {"per_doubling": None, "per_doubling_low": None, "per_doubling_high": None,
+                "trend_reason": "a trend needs crossovers at two lengths"}
+    x = np.array([log(n, 2) for n in seen])
     x -= x.mean()
-    slope = float(x @ np.array([found[n].tau for n in lengths], dtype=np.float64) / (x @ x))
-    draws = np.array([found[n].draws for n in lengths])
-    whole = np.isfinite(draws).all(axis=0)
-    if draws.shape[1] == 0 or whole.mean() < 0.95:
-        return {**nothing, "per_doubling": slope,
-                "trend_reason": "interval: in over 5 % of draws a length has no crossover"}
-    low, high = interval(x @ draws[:, whole] / (x @ x))
-    return {"per_doubling": slope, "per_doubling_low": low, "per_doubling_high": high, "trend_reason": None}
+    value = x @ np.array([crossover.tau for crossover in seen.values()], dtype=np.float64) / (x @ x)
+    draws = np.stack([crossover.draws for crossover in seen.values()])
+    slopes = x @ np.where(np.isfinite(draws), draws, np.nan) / (x @ x)
+    slope = from_draws(float(value), slopes, min(crossover.texts for crossover in seen.values()), "plain")
+    return {"per_doubling": slope.value, "per_doubling_low": slope.low, "per_doubling_high": slope.high,
+            "trend_reason": slope.reason}

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.measures.diagnostics import diagnose, is_constant
-from mlmglauber.measures.drift import Fit, Times, fit_c, hitting_time, n_log_n, plateau
-from mlmglauber.measures.survival import kaplan_meier
+from mlmglauber.measures.drift import hitting_time, plateau
+from mlmglauber.measures.intervals import Interval
+from mlmglauber.measures.scaling import Times, fit_c, n_log_n
+from mlmglauber.measures.survival import kaplan_meier, median_interval
 
 MOST = 1 << 20
 """Readings of a chain whose records stand at uneven steps, at most."""
@@ -97,13 +99,14 @@ def of_group(tau: float | None, n: int | None, chains: Sequence[Series], thresho
 def _survival(n: int | None, chains: Sequence[Series], threshold: float) -> Summary:
     group = _times(n or 0, chains, threshold)
     curve = kaplan_meier(group.times, group.censored)
+    middle = median_interval(group.times, group.censored, group.texts)
     horizon = float(min(chain.steps[-1] for chain in chains))
     unit = n_log_n(n) if n else None
     fit = fit_c([group])
     return {
         "threshold": threshold, "hits": int((~group.censored).sum()), "censored": int(group.censored.sum()),
-        "median": curve.median, "median_low": curve.low, "median_high": curve.high,
-        "median_n_log_n": curve.median / unit if curve.median is not None and unit else None,
+        "median": middle.value, "median_low": middle.low, "median_high": middle.high,
+        "median_n_log_n": middle.value / unit if middle.value is not None and unit else None,
         "restricted_mean": curve.restricted_mean(horizon),
         "horizon": horizon, "resolution": max(int(np.diff(chain.times()).max(initial=0)) for chain in chains),
         **_fitted(fit),
@@ -120,8 +123,8 @@ def of_temperature(tau: float | None, chains: Sequence[Series], thresholds: Sequ
             "lengths": sorted({chain.n for chain in chains if chain.n is not None}), "hitting": fits}
 
 
-def _fitted(fit: Fit) -> Summary:
-    return {"c": fit.c, "c_low": fit.low, "c_high": fit.high, "c_reason": fit.reason}
+def _fitted(fit: Interval) -> Summary:
+    return {"c": fit.value, "c_low": fit.low, "c_high": fit.high, "c_reason": fit.reason}
 
 
 def _times(n: int, chains: Sequence[Series], threshold: float) -> Times:

@@ -1,14 +1,13 @@
 """Times until two chains meet: what a pair tells, and whether times grow faster than n ln n."""
 
 from collections.abc import Callable, Sequence
-from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.measures.drift import RESAMPLES, Times, n_log_n
-from mlmglauber.measures.survival import kaplan_meier
+from mlmglauber.measures.intervals import FEWEST, TOO_FEW, Interval, interval
+from mlmglauber.measures.scaling import Times, fit_c, n_log_n, over_lengths, text_places
 
 Values = NDArray[np.float64]
 
@@ -62,10 +61,10 @@ def times_of(pairs: Sequence[Pair]) -> tuple[Values, NDArray[np.bool_]]:
 class Growth(NamedTuple):
     """Exponential growth in n against T = C n ln n, in two ways.
 
-    rate: k of the median time in ln(T / (n ln n)) = a + k n, by least squares weighted by the number of pairs, low and
-    high its percentile bootstrap over texts. 0 is n ln n; above 0 is exponential growth, by a factor e^k a site.
+    rate: k of the median time in ln(T / (n ln n)) = a + k n, by least squares weighted by the number of times, with its
+    interval over texts. 0 is n ln n; above 0 is exponential growth, by a factor e^k a site.
     p: of a one-sided log-rank test of T / (n ln n) at the shortest against the longest n, which needs no medians; small
-    says that times grow faster than n ln n, exponentially or not. It takes pairs for independent.
+    says that times grow faster than n ln n, exponentially or not.
     What cannot be told is None, and `reason` says why.
     """
 
@@ -76,60 +75,72 @@ class Growth(NamedTuple):
     reason: str | None = None
 
 
+REJECTED = 0.05
+"""A p of growth below this rejects T = C n ln n."""
+
+
 def growth(groups: Sequence[Times], seed: int = 0) -> Growth:
-    """How meeting times grow over the lengths, shortest first; times as for fit_c."""
+    """How times grow over the lengths, shortest first; one resample of texts serves all lengths."""
     groups = [group for group in groups if n_log_n(group.n) is not None]
     if len(groups) < 2:
         return Growth(reason="growth needs two lengths of two sites or more")
-    p = _log_rank(groups[0], groups[-1])
-    rate = _rate(groups, [_median(group.times, group.censored) for group in groups])
-    found = Growth(rate, p=p)
-    if rate is None:
-        return found._replace(reason="rate: a median is not reached, or is 0")
-    if min(len(set(group.texts)) for group in groups) < 2:
-        return found._replace(reason="interval: one text tells nothing about others")
-    generator = np.random.default_rng(seed)
-    draws = [_rate(groups, [_resampled_median(group, generator) for group in groups]) for _ in range(RESAMPLES)]
-    known = [draw for draw in draws if draw is not None]
-    if len(known) < 0.95 * len(draws):
-        return found._replace(reason="interval: median_not_reached in over 5 % of draws")
-    low, high = np.quantile(known, [0.025, 0.975]).tolist()
-    return found._replace(low=low, high=high, reason=None if p is not None else "p: too few pairs met")
-
-
-def _median(times: Values, censored: NDArray[np.bool_]) -> float | None:
-    """The Kaplan-Meier median; an order statistic where nothing is censored before the last meeting, as usual."""
-    if censored.any() and not censored.all() and times[censored].min() < times[~censored].max():
-        return kaplan_meier(times, censored).median
-    middle = np.sort(np.where(censored, inf, times))[(len(times) - 1) // 2]
-    return None if middle == inf else float(middle)
-
-
-def _resampled_median(group: Times, generator: np.random.Generator) -> float | None:
-    names, places = np.unique(np.asarray(group.texts), return_inverse=True)
-    rows = np.concatenate([np.flatnonzero(places == k) for k in generator.integers(0, len(names), len(names))])
-    return _median(group.times[rows], group.censored[rows])
-
-
-def _rate(groups: Sequence[Times], medians: Sequence[float | None]) -> float | None:
-    if any(not median for median in medians):
-        return None
+    p, why = _log_rank(groups[0], groups[-1])
+    of_groups, total, fewest = over_lengths(groups)
+    sizes = [np.bincount(places, minlength=total) for places in text_places(groups)[0]]
     n = np.array([group.n for group in groups], dtype=np.float64)
-    weights = np.array([len(group.times) for group in groups], dtype=np.float64)
-    y = np.log(np.array(medians, dtype=np.float64) / (n * np.log(n)))
-    centred = n - (weights * n).sum() / weights.sum()
-    return float((weights * centred * y).sum() / (weights * centred * centred).sum())
+
+    def rate(counts: Values) -> Values:
+        middle = np.stack([median(counts) for median in of_groups], axis=1)
+        middle[(middle == 0) | np.isinf(middle)] = np.nan
+        weights = np.stack([counts @ size for size in sizes], axis=1)
+        centred = n - (weights * n).sum(axis=1, keepdims=True) / weights.sum(axis=1, keepdims=True)
+        y = np.log(middle / (n * np.log(n)))
+        return np.asarray((weights * centred * y).sum(axis=1) / (weights * centred * centred).sum(axis=1))
+
+    found = interval(rate, total, "plain", texts=fewest, seed=seed)
+    if found.value is None:
+        reason: str | None = "rate: a median is not reached, or is 0"
+    else:
+        reason = found.reason or (f"p: {why}" if why else None)
+    return Growth(found.value, found.low, found.high, p, reason)
 
 
-def _log_rank(short: Times, long: Times) -> float | None:
-    from scipy.stats import CensoredData, logrank
+def c_and_growth(groups: Sequence[Times]) -> tuple[Interval, Growth]:
+    """C of T = C n ln n over the lengths, and the test of it: where that rejects n ln n there is no C."""
+    grown = growth(groups)
+    if grown.p is not None and grown.p < REJECTED:
+        return Interval(None, None, None, f"times grow faster than n ln n (p {grown.p:.2g})"), grown
+    return fit_c(groups), grown
 
-    if short.censored.all() or min(len(short.times), len(long.times)) < 2:
-        return None
-    scaled = []
-    for group in (short, long):
-        times = group.times / (n_log_n(group.n) or 1)
-        scaled.append(CensoredData(uncensored=times[~group.censored], right=times[group.censored]))
-    with np.errstate(all="ignore"):
-        p = float(logrank(*scaled, alternative="greater").pvalue)
-    return p if np.isfinite(p) else None
+
+def _log_rank(short: Times, long: Times) -> tuple[float | None, str | None]:
+    """p of the log-rank test, texts being the clusters; None and why.
+
+    The log-rank score is a sum over times of residuals, delta (Z - e(t)) - sum of (Z - e(s)) d(s) / r(s) over events
+    s <= t, with Z = 1 at the short length, e the share of it among the r at risk and d the events. Summed up text by
+    text, they are independent with mean 0 under T = C n ln n; Student's t tests that (Lin and Wei 1989).
+    """
+    from scipy.stats import ttest_1samp
+
+    places, total = text_places([short, long])
+    if min(len(set(short.texts)), len(set(long.texts))) < FEWEST:
+        return None, TOO_FEW.replace("an interval", "it")
+    scaled = [group.times / (n_log_n(group.n) or 1) for group in (short, long)]
+    times, censored = np.concatenate(scaled), np.concatenate([short.censored, long.censored])
+    of_short = np.repeat([1.0, 0.0], [len(short.times), len(long.times)])
+    moments = np.unique(times[~censored])
+    if short.censored.all():
+        return None, "too few met"
+    order = np.argsort(times)
+    ahead = np.searchsorted(times[order], moments, side="left")  # so many are no longer at risk
+    risk = len(times) - ahead
+    share = (of_short.sum() - np.concatenate([[0.0], np.cumsum(of_short[order])])[ahead]) / risk
+    events = np.bincount(np.searchsorted(moments, times[~censored]), minlength=len(moments))
+    hazard, drawn = (np.concatenate([[0.0], np.cumsum(part)]) for part in (events / risk, share * events / risk))
+    seen = np.searchsorted(moments, times, side="right")
+    residuals = -(of_short * hazard[seen] - drawn[seen])
+    residuals[~censored] += of_short[~censored] - share[np.searchsorted(moments, times[~censored])]
+    scores = np.bincount(np.concatenate(places), weights=residuals, minlength=total)
+    if np.ptp(scores) <= 1e-12 * np.abs(residuals).sum():
+        return None, "all texts agree"
+    return float(ttest_1samp(scores, 0.0, alternative="greater").pvalue), None

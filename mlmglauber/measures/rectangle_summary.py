@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mlmglauber.measures.intervals import interval, places_of
+
 QUANTILES = (0.05, 0.25, 0.75, 0.95)
-RESAMPLES = 2000
 
 
 class Deltas(NamedTuple):
@@ -27,33 +28,21 @@ class Deltas(NamedTuple):
 def summarise(deltas: Deltas) -> dict[str, Any]:
     """Mean, median, root mean square and quantiles of |delta|, and what stands above the noise floor.
 
-    mean_low, mean_high: 95 % percentile bootstrap over texts, whose rectangles depend on each other; None with a reason
-    for one text. noise_floor: the largest noise of these rectangles; above_noise: the share of |delta| above it.
+    mean_low, mean_high: the 95 % interval over texts, whose rectangles depend on each other; None with a reason.
+    noise_floor: the largest noise of these rectangles; above_noise: the share of |delta| above it.
     """
     sizes = deltas.sizes
-    low, high, reason = _interval(deltas)
+    places, texts = places_of(deltas.texts)
+    sums, counts = np.bincount(places, weights=sizes), np.bincount(places).astype(np.float64)
+    found = interval(lambda drawn: drawn @ sums / (drawn @ counts), texts)
     measured = ~np.isnan(deltas.noise)
     floor = float(deltas.noise[measured].max()) if measured.any() else None
     return {
-        "count": len(sizes), "texts": len(set(deltas.texts)), "mean": float(sizes.mean()), "mean_low": low,
-        "mean_high": high, **({"mean_reason": reason} if reason else {}), "median": float(np.median(sizes)),
-        "rms": float(np.sqrt((sizes**2).mean())), "max": float(sizes.max()),
+        "count": len(sizes), "texts": texts, "mean": float(sizes.mean()), "mean_low": found.low,
+        "mean_high": found.high, **({"mean_reason": found.reason} if found.reason else {}),
+        "median": float(np.median(sizes)), "rms": float(np.sqrt((sizes**2).mean())),
+        "max": float(sizes.max()),
         "quantiles": {f"{q:g}": float(np.quantile(sizes, q)) for q in QUANTILES},
         "noise_floor": floor, "above_noise": float((sizes > floor).mean()) if floor is not None else None,
         **({} if floor is not None else {"noise_reason": "not measured"}),
     }
-
-
-def _interval(deltas: Deltas) -> tuple[float | None, float | None, str | None]:
-    """A bootstrap interval of mean |delta| over texts; a text brings all its rectangles."""
-    from scipy.stats import bootstrap
-
-    names = {text: k for k, text in enumerate(dict.fromkeys(deltas.texts))}
-    if len(names) < 2:
-        return None, None, "one text tells nothing about others"
-    places = np.array([names[text] for text in deltas.texts])
-    sums, counts = np.bincount(places, weights=deltas.sizes), np.bincount(places).astype(np.float64)
-    found = bootstrap((sums, counts), lambda s, c, axis: s.sum(axis=axis) / c.sum(axis=axis), paired=True,
-                      vectorized=True, n_resamples=RESAMPLES, method="percentile", batch=100,
-                      random_state=np.random.default_rng(0))
-    return float(found.confidence_interval.low), float(found.confidence_interval.high), None
