@@ -26,6 +26,7 @@ SECONDS = 600
 COMMANDS = [
     "sample -m a.json --seed 1 --steps 3 --every 1 -t 0,1",
     "sample -m a.json --seed 1 --steps 3 --on-change -c 2 --length 2 --init random",
+    "sample -m a.json --seed 1 --steps 3 --every 1 --csv",
     "embed",
     "embed --pca 1 --encoding base64",
     "drift",
@@ -37,11 +38,14 @@ COMMANDS = [
     "rect --path --summary --table",
     "influence -m a.json --seed 1 --draw top",
     "influence -m a.json --seed 1 --summary",
+    "influence -m a.json --seed 1 --table",
     "exact -m a.json --top 3 --compare in",
+    "exact -m a.json --top 3 --compare in --table",
     "couple -m a.json --seed 1 --max-steps 3 --emit 1",
     "couple -m a.json --seed 1 --max-steps 3 --start random --lag 1",
     "couple --summarize",
     "couple --summarize --table",
+    "couple --md",
     "traps -m a.json --min-steps 1",
     "traps --no-model --min-steps 1 --radius 0 --summary --table",
     "traps -m a.json --find --length 2",
@@ -161,7 +165,7 @@ def check(command, content, folder):
     assert said or not status
     assert time.monotonic() - started < 20
     assert out.endswith(b"\n") or not out
-    if "--table" in command or command.startswith("plot"):
+    if {"--table", "--csv", "--md"} & set(command.split()) or command.startswith("plot"):
         assert b"\x1b" not in out
     else:
         for line in out.split(b"\n")[:-1]:
