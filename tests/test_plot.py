@@ -33,6 +33,8 @@ printf 'a b\\nc a\\n' | mlm-influence -m a.json --seed 1 -t 0.25,0.5,1,2 --matri
 for m in a b joint; do echo "a b" | mlm-rect -m $m.json --rectangles 60 --draw uniform --seed 1; done > rectangles
 printf 'a a\\nb c\\n' | mlm-sample -m a.json -t 0.25,0.4 --steps 6000 --on-change --seed 1 > states
 mlm-traps -m a.json --min-steps 20 --radius 0 states > residence
+printf 'a a\\nb c\\nc c\\nb b\\n' | mlm-sample -m a.json -t 0.2,0.25,0.4,0.6 --steps 6000 --on-change --seed 1 |
+    mlm-traps -m a.json --min-steps 3 --radius 0 --summary > slowness
 mlm-couple --summarize < times > phase
 echo "a b" | mlm-couple -m a.json --lag 5 --pairs 60 --max-steps 1000 -t 0.5,1 --seed 1 | mlm-couple --summarize > lag
 mlm-drift < embedded > drift

@@ -42,6 +42,9 @@ RUNS = [
     ("states", f"traps {MODEL} -s 3"),
     ("states", f"traps {MODEL} -s 1 -r 0"),
     ("states", "traps --no-model -s 3"),
+    ("states", f"traps {MODEL} -s 3 --basin 0.2 --support"),
+    ("texts", f"traps {MODEL} --find -t 0,1 --basin 0.01 --support"),
+    ("states", "traps --no-model -s 3 --summary"),
     ("states", f"traps {MODEL} -s 3 --summary"),
     ("texts", f"traps {MODEL} --find -t 0,1"),
     ("texts", f"traps {MODEL} --find --summary"),
@@ -156,7 +159,8 @@ def test_broken_records_are_refused(outputs):
     ("influence", {"residence": None}), ("influence", {"eps": 1}), ("exact", {"tmix": None}), ("exact", {"states": 0}),
     ("exact", {"likeliest": [{"text": "a"}]}), ("pair", {"meeting": None, "censored": True}),
     ("pair", {"censored": "no"}), ("pair", {"coupling": "other"}), ("trap", {"escape": 1.5}), ("trap", {"kind": "odd"}),
-    ("trap", {"margin": None}), ("summary", {"over": "moon"}), ("summary", {"of": "run"}),
+    ("trap", {"margin": None}), ("trap", {"bound": 1}), ("trap", {"basin": {"least": 0.1}}),
+    ("summary", {"over": "moon"}), ("summary", {"of": "run"}),
 ], ids=str)
 def test_values_out_of_range_and_nulls_without_a_reason_are_refused(outputs, kind, change):
     record = next(record for record in samples(outputs) if record["type"] == kind)

@@ -187,7 +187,7 @@ def test_the_summary_of_two_wells(sh, wells):
     done = sh("printf 'a a a\\n%.0s' 1 2 3 4 5 | mlm-sample -m w.json --steps 20000 -t 0.5,1 --on-change --seed 3 |"
               "mlm-traps -m w.json -r 0 -s 50 --summary")
     assert done.status == 0
-    head, cold, hot = done.records
+    head, cold, hot, _ = done.records
     assert (head["type"], head["command"]) == ("run", "mlm-traps")
     assert [(group["tau"], group["n"]) for group in (cold, hot)] == [(0.5, 3), (1.0, 3)]
     assert cold["trapped"] > 0.99 > hot["trapped"] > 0.5
@@ -254,3 +254,61 @@ def test_find_on_the_bundled_model(sh):
         at = trap["at"][0]
         assert at["bound"] is None or at["escape"] <= at["bound"] < 1
         assert ("bound_reason" in at) == (at["bound"] is None)
+
+
+def test_the_basin_of_a_trap_and_what_it_cannot_tell(sh, wells):
+    """Of one state with a demanding least chance; a large one has more exits to count, none where all states are in."""
+    command = "echo 'a a a' | mlm-sample -m w.json --steps 2000 --on-change --seed 3 | mlm-traps -m w.json -r 0 -s 100"
+    alone = of(sh(f"{command} --basin 0.9"))
+    assert alone
+    for trap in alone:
+        basin = trap["basin"]
+        assert (basin["least"], basin["states"]) == (0.9, 1)
+        assert [basin[key] for key in ("margin", "escape", "expected", "bound")] == pytest.approx(
+            [trap[key] for key in ("margin", "escape", "expected", "bound")])
+    whole = of(sh(f"{command} --basin 0.001"))[0]["basin"]
+    assert (whole["states"], whole["margin"], whole["escape"], whole["expected"]) == (8, None, 0, None)
+    assert (whole["margin_reason"], whole["expected_reason"]) == ("no step leaves the set", "the set is never left")
+    found = of(sh("mlm-traps --find -m w.json --basin 0.9 --tau 0.5,1", stdin=b"a a a\n"))[0]
+    assert [at["basin"]["expected"] for at in found["at"]] == pytest.approx([at["expected"] for at in found["at"]])
+
+
+def test_bounds_of_1_and_above_are_null_with_the_reason(sh):
+    """A margin at a warm temperature and one of 0 tell nothing, of a state and of a basin."""
+    (sh.folder / "t.json").write_bytes((ROOT / "tests" / "tables" / "tie.json").read_bytes())
+    tokens = orjson.loads((sh.folder / "t.json").read_bytes())["tokens"]
+    text = " ".join([tokens[0]] * len(orjson.loads((sh.folder / "t.json").read_bytes())["tables"]))
+    trap = of(sh("mlm-traps --find -m t.json --tau 0,0.001,1 --basin 1", stdin=text.encode()))[0]
+    assert (trap["margin"], trap["kind"], trap["argmax"]) == (0, "approximate", 1)
+    assert trap["ties"] > 0
+    for at in trap["at"]:
+        assert (at["bound"], at["bound_reason"]) == (None, "it is 1 or above and says nothing")
+    assert trap["at"][0]["escape"] == 0
+    assert trap["at"][1]["escape"] > 0.2  # half of the time at each tied site: margin 0 does not hold a state
+
+
+def test_which_tokens_hold_each_other_on_the_bundled_model(sh):
+    """Against the model asked with two masks by hand; a table has no mask."""
+    from mlmglauber.models.opening import open_model
+
+    trap = of(sh("mlm-traps --find --length 6 --support", stdin=(
+        ROOT / "examples" / "passages.jsonl").read_bytes().splitlines(keepends=True)[2]))[0]
+    model, ids = open_model("tiny-en"), np.array(trap["ids"])
+    base = model.log_probs(np.repeat([ids], 6, axis=0), np.arange(6))
+    for i, j in ((0, 1), (1, 0), (5, 2)):
+        hidden = ids.copy()
+        hidden[j] = model.mask_id
+        drop = base[i, ids[i]] - model.log_probs(hidden[None], np.array([i]))[0, ids[i]]
+        assert trap["support"][i][j] == pytest.approx(drop, abs=1e-4)
+    assert [trap["support"][k][k] for k in range(6)] == [0] * 6
+    (sh.folder / "w.json").write_bytes(orjson.dumps({"tokens": ["a", "b"], "tables": WELLS}))
+    table = of(sh("mlm-traps --find --support -m w.json", stdin=b"a a a\n"))[0]
+    assert (table["support"], table["support_reason"][:27]) == (None, "the model has no mask token")
+
+
+def test_basins_and_support_need_trap_records_and_a_model(sh):
+    for options in ("--no-model --support", "--summary --basin 0.1", "--certify a --support",
+                    "--find --summary --support"):
+        done = sh(f"mlm-traps {options}", stdin=b"")
+        assert done.status == 2
+        assert "--basin and --support add to trap records" in done.err

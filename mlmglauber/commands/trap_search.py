@@ -8,7 +8,14 @@ from mlmglauber.commands.base import Filter
 from mlmglauber.commands.chain_run import Law
 from mlmglauber.commands.inputs import Input, Inputs
 from mlmglauber.commands.tables import shown, write_tables
-from mlmglauber.commands.trap_margins import escape_fields, margin_fields, repetition_fields, state_margins
+from mlmglauber.commands.trap_margins import (
+    basin_fields,
+    escape_fields,
+    margin_fields,
+    repetition_fields,
+    state_margins,
+    support_fields,
+)
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.fixed_points import Ending, descend
 from mlmglauber.stream.errors import RecordError
@@ -31,7 +38,7 @@ class Search:
 
     def __init__(self, filter: Filter, options: dict[str, Any], max_sweeps: int, summary: bool,
                  table: str) -> None:
-        self.table = table
+        self.table, self.least, self.support = table, options["basin"], options["support"]
         self.filter, self.taus, self.max_sweeps, self.summary = filter, options["tau"], max_sweeps, summary
         self.as_table = summary and shown(filter, table)
         self.inputs = Inputs(filter, "mlm-traps", options | {"find": True, "max_sweeps": max_sweeps},
@@ -109,10 +116,15 @@ class Search:
         if found.ending.kind == "cycle":
             record |= {"period": len(found.ending.states),
                        "cycle": [model.decode(ids.tolist()) for ids in found.ending.states]}
-        first, *_ = measured = [state_margins(model, state, tau, found.text.chain.free_sites(len(state)))
-                                for tau in self.taus]
-        return record | margin_fields(first) | repetition_fields(state) | {
-            "at": [{"tau": tau} | escape_fields(one) for tau, one in zip(self.taus, measured, strict=True)]}
+        free = found.text.chain.free_sites(len(state))
+        first, *_ = measured = [state_margins(model, state, tau, free) for tau in self.taus]
+        at = [{"tau": tau} | escape_fields(one) for tau, one in zip(self.taus, measured, strict=True)]
+        if self.least is not None:
+            for one in at:
+                one["basin"] = basin_fields(model, state, one["tau"], self.least, free)
+        if self.support:
+            record |= support_fields(model, state, free, self.inputs.options["batch_size"])
+        return record | margin_fields(first) | repetition_fields(state) | {"at": at}
 
     def _summary(self, records: list[Record]) -> Record:
         kinds = [record["found"] for record in records]

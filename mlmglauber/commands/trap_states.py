@@ -1,20 +1,33 @@
 """Traps of the chains in state records: what mlm-traps does without --find, --certify and --scan-tokens."""
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from mlmglauber.commands.base import Filter
-from mlmglauber.commands.chain_run import Law
+from mlmglauber.commands.chain_run import ChainRun, Law
 from mlmglauber.commands.trap_chain import Chain
-from mlmglauber.commands.trap_margins import Representatives, escape_fields, margin_fields, repetition_fields
+from mlmglauber.commands.trap_margins import (
+    Representatives,
+    escape_fields,
+    margin_fields,
+    repetition_fields,
+    state_escapes,
+)
 from mlmglauber.measures.margins import Margins
 from mlmglauber.measures.residence import holding_ratio
-from mlmglauber.measures.trap_summary import Group, Weight, summarise
-from mlmglauber.measures.traps import Tracker, Trap
+from mlmglauber.measures.trap_summary import Escapes, Group, Weight, slowness_fields, summarise
+from mlmglauber.measures.traps import State, Tracker, Trap
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record, chain_key
 
 INTEGERS = {int}
+
+
+STATES = 256
+"""Maximum number of states of a length whose escape is computed at all temperatures."""
 
 
 class Kind(NamedTuple):
@@ -34,6 +47,7 @@ class States:
     def __init__(self, filter: Filter, options: dict[str, Any], radius: int, min_steps: int, no_model: bool,
                  summary: bool) -> None:
         self.filter, self.radius, self.min_steps, self.summary = filter, radius, min_steps, summary
+        self.least, self.support = options["basin"], options["support"]
         told = options | {"radius": radius, "min_steps": min_steps}
         self.representatives = None if no_model else Representatives(filter, "mlm-traps", told, write=self._write)
         self.head: Record | None = None
@@ -41,6 +55,7 @@ class States:
         self.chains: dict[Any, Chain] = {}
         self.texts: dict[Any, int] = {}
         self.groups: dict[Kind, Group] = {}
+        self.run_of: dict[Law, ChainRun] = {}
 
     def handle(self, record: Record) -> None:
         """One record of the input; a RecordError is of that record."""
@@ -59,6 +74,7 @@ class States:
         if chain is None:
             run = self.filter.runs.of(record)
             text = self.texts.setdefault(key[1], len(self.texts))
+            self.run_of.setdefault(run.law, run)
             chain = self.chains[key] = Chain(record, len(self.chains), text, run,
                                              Tracker(self.radius, self.min_steps))
         self._tell_all(chain, chain.see(record, ids, step), self.filter.place)
@@ -80,6 +96,34 @@ class States:
         """A summary for each law, temperature and length: chains of two laws are not put together."""
         return [summarise(kind.tau, kind.n, group) | kind.law.fields() for kind, group in
                 sorted(self.groups.items(), key=lambda item: item[0].order())]
+
+    def slowness(self) -> list[Record]:
+        """For each law and length of several temperatures above 0, how stays grow with 1 / tau."""
+        found: dict[tuple[Law, int], dict[float, Group]] = {}
+        for kind, group in sorted(self.groups.items(), key=lambda item: item[0].order()):
+            if kind.tau:
+                found.setdefault((kind.law, kind.n), {})[kind.tau] = group
+        return [{"type": "summary", "of": "trap", "over": "n", "n": n, "radius": self.radius,
+                 "min_steps": self.min_steps} | law.fields() | slowness_fields(groups, self.min_steps,
+                                                                               self._escapes(law, groups))
+                for (law, n), groups in found.items() if len(groups) > 1]
+
+    def _escapes(self, law: Law, groups: dict[float, Group]) -> Escapes | None:
+        """Of the states of all traps, those that were traps longest, the escape at every temperature."""
+        if self.representatives is None:
+            return None
+        steps: Counter[State] = Counter()
+        for group in groups.values():
+            for state, place in group.places.items():
+                steps[state] += place.steps
+        run, taus, found, weights = self.run_of[law], list(groups), [], []
+        for state, weight in steps.most_common(STATES):
+            with self.filter.guard("a trap"):
+                model = self.representatives.model_of({"type": "trap", "ids": list(state)}, run)
+                found.append(state_escapes(model, state, taus, run.free_sites(len(state))))
+                weights.append(weight)
+        return Escapes(np.array([one for one, _ in found]).reshape(-1, len(taus)),
+                       np.array([margin for _, margin in found]), np.array(weights, dtype=np.float64))
 
     def _group(self, chain: Chain) -> Group:
         return self.groups.setdefault(Kind(chain.run.law, chain.tau, chain.n), Group())
@@ -118,6 +162,10 @@ class States:
             found = self.representatives.margins(record, trap.state, chain.tau, chain.run)
             record |= margin_fields(found) | escape_fields(found) | self._against_geometric(chain, trap, found)
             record["margins_run"] = self.representatives.run
+            if self.least is not None:
+                record["basin"] = self.representatives.basin(record, trap.state, chain.tau, chain.run, self.least)
+            if self.support:
+                record |= self.representatives.support(record, trap.state, chain.run)
             weight = Weight(found.perfect, found.margin, found.escape)
         self._group(chain).add(trap.state, trap.label, chain.number, chain.text, trap.residence, trap.censored,
                                trap.resolution, weight)

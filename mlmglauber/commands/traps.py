@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Temperatures, model_options
+from mlmglauber.commands.options import Real, Temperatures, model_options
 from mlmglauber.commands.tables import FORMS, shown, table_options, write_tables
 
 if TYPE_CHECKING:
@@ -31,16 +31,21 @@ CERTIFYING = ("certify", "scan_tokens", "contexts", "candidates", "draw", "seed"
               help="A shorter stretch is no trap.")
 @click.option("-r", "--radius", type=click.IntRange(0), default=1, show_default=True, metavar="R",
               help="A trap's states differ from its most occupied one at R sites at most; 0 for one state.")
+@click.option("--basin", type=Real(0, 1, min_open=True), metavar="P", help="Add the set of states that lead from a "
+              "trap's state through changes of chance P or more: its margin, escape and mean time, as of one state.")
+@click.option("--support", is_flag=True, help="Add which tokens hold each other: the drop of each site's "
+              "log-probability when another site is masked too, a matrix.")
 @click.option("--no-model", is_flag=True, help="Find traps only; no margins, no model.")
-@click.option("--summary", is_flag=True, help="A summary for each temperature and length in the place of the records.")
+@click.option("--summary", is_flag=True, help="A summary for each temperature and length in the place of the records, "
+              "and for each length how stays grow with 1 / tau.")
 @table_options("summary")
 @click.option("--find", is_flag=True, help="From each text, run the dynamics at tau 0 to its fixed point or cycle, and "
               "write each different one with the number of texts that lead there.")
 @click.option("--max-sweeps", type=click.IntRange(1), default=200, show_default=True, metavar="N",
               help="With --find, sweeps until a text is given up.")
-@click.option("--certify", multiple=True, metavar="TOKEN", help="Tell whether copies of TOKEN beget copies: the drift "
-              "of their number, where it is upward, and how long they would last. A word, or id:N for a piece that is "
-              "none. May be given again.")
+@click.option("--certify", multiple=True, metavar="TOKEN", help="Estimate whether copies of TOKEN beget copies: the "
+              "drift of their number, where it is upward, how long they would last. Exact for the state of copies "
+              "alone, else from sampled states. A word, or id:N for a piece that is none. May be given again.")
 @click.option("--scan-tokens", type=click.IntRange(1), metavar="M", help="Propose the M tokens whose copies hold each "
               "other best.")
 @click.option("--contexts", type=click.IntRange(1), default=16, show_default=True, metavar="C",
@@ -68,9 +73,13 @@ def main(filter: Filter, find: bool, min_steps: int, radius: int, no_model: bool
         raise click.UsageError("--find and --certify or --scan-tokens exclude each other")
     if no_model and (find or certifying):
         raise click.UsageError("--no-model leaves nothing of --find, --certify or --scan-tokens")
+    if (options["basin"] or options["support"]) and (no_model or certifying or summary):
+        raise click.UsageError("--basin and --support add to trap records, by a model: leave out --no-model, "
+                               "--summary, --certify and --scan-tokens")
     if certifying:
         from mlmglauber.commands.trap_certificates import Certificates
 
+        del options["basin"], options["support"]
         Certificates(filter, options | certificates).run()
     elif find:
         from mlmglauber.commands.trap_search import Search
@@ -95,7 +104,7 @@ def _chains(filter: Filter, options: dict[str, Any], radius: int, min_steps: int
         filter.each(handle)
         states.end()
     if summary:
-        _write_summaries(filter, states.head, states.summaries(), table)
+        _write_summaries(filter, states.head, [*states.summaries(), *states.slowness()], table)
 
 
 def _write_summaries(filter: Filter, head: "Record | None", groups: "list[Record]", table: str) -> None:

@@ -1,6 +1,6 @@
 """What the traps of many chains say together, for each temperature and length."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.measures.residence import Holding, pooled_ratio
+from mlmglauber.measures.slowness import escape_slopes, residence_fit
 from mlmglauber.measures.survival import kaplan_meier
 from mlmglauber.measures.traps import State
 
@@ -47,6 +48,7 @@ class Group:
     trapped_chains: set[int] = field(default_factory=set)
     residences: list[int] = field(default_factory=list)
     censored: list[bool] = field(default_factory=list)
+    texts_of: list[int] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
     scores: list[tuple[Holding, float]] = field(default_factory=list)
     """What runs made of their states beyond their first steps, with the states' escape probabilities: Tracker.scores.
@@ -65,6 +67,7 @@ class Group:
         """A trap of a chain and a text, both numbered."""
         self.residences.append(residence)
         self.censored.append(censored)
+        self.texts_of.append(text)
         self.resolution = max(self.resolution, resolution)
         self.trapped_chains.add(chain)
         if weight is not None:
@@ -138,3 +141,65 @@ def _weighed(weights: Sequence[Weight], count: int, scores: Sequence[tuple[Holdi
         **({} if isfinite(median) else {"margin_reason": "a token of the median trap is never drawn"}),
         **({} if isfinite(expected) else {"expected_reason": "the median trap is never left"}),
     }
+
+
+class Escapes(NamedTuple):
+    """Of S states that were traps at some of K temperatures: the escape probabilities at all, the margins, and weights.
+
+    at: (S, K); margins: (S,); weights: (S,) the steps of their traps, so a state counts as long as it held chains.
+    """
+
+    at: NDArray[np.float64]
+    margins: NDArray[np.float64]
+    weights: NDArray[np.float64]
+
+
+def slowness_fields(groups: Mapping[float, Group], min_steps: int, escapes: Escapes | None) -> dict[str, Any]:
+    """How the stays of one length grow with 1 / tau: those in traps, and those that escape probabilities give.
+
+    at: for each temperature the traps, how many were left, the mean steps until one is left beyond the min_steps for
+    which it was chosen, and the median over all states, weighed by the steps of their traps, of 1 / escape there.
+    residence_slope: b in exp(a + b / tau) of the first, with an interval over texts. escape_slope: such a median of the
+    states' own b, with quartiles.
+    """
+    taus = list(groups)
+    rows = {text: row for row, text in enumerate(sorted(set().union(*(group.texts for group in groups.values()))))}
+    steps, exits = np.zeros((2, len(rows), len(taus)))
+    for k, group in enumerate(groups.values()):
+        for text, residence, censored in zip(group.texts_of, group.residences, group.censored, strict=True):
+            steps[rows[text], k] += residence - min_steps + 1
+            exits[rows[text], k] += not censored
+    fit = residence_fit(taus, steps, exits)
+    states = 0 if escapes is None else len(escapes.at)
+    record: dict[str, Any] = {
+        "taus": taus, "texts": len(rows), "residence_slope": fit.slope.value, "residence_slope_low": fit.slope.low,
+        "residence_slope_high": fit.slope.high, "residence_intercept": fit.intercept,
+        **({"residence_slope_reason": fit.slope.reason} if fit.slope.reason else {}), "states": states, "at": [],
+        **dict.fromkeys(("escape_slope", "escape_slope_quartiles", "margin_median"))}
+    for k, (tau, group) in enumerate(groups.items()):
+        left = int(exits[:, k].sum())
+        expected = None
+        if escapes is not None and states:
+            with np.errstate(divide="ignore"):
+                expected = _weighed_quantile(1 / escapes.at[:, k], escapes.weights)
+        record["at"].append({
+            "tau": tau, "traps": len(group.residences), "left": left,
+            "residence": float(steps[:, k].sum()) / left if left else None, "expected": expected,
+            **({} if left else {"residence_reason": "no trap was seen to end"}),
+            **({} if expected is not None else {"expected_reason": "no state, or the median one is never left"})})
+    if escapes is None or not states:
+        return record | {"reason": "no trap" if escapes is not None else "no model"}
+    slopes = escape_slopes(taus, escapes.at)
+    low, slope, high = (_weighed_quantile(slopes, escapes.weights, q) for q in (0.25, 0.5, 0.75))
+    margin = _weighed_quantile(escapes.margins, escapes.weights)
+    if None in (low, slope, high, margin):
+        return record | {"reason": "states that are never left, or with a token that is never drawn"}
+    return record | {"escape_slope": slope, "escape_slope_quartiles": [low, high], "margin_median": margin}
+
+
+def _weighed_quantile(values: NDArray[np.float64], weights: NDArray[np.float64], q: float = 0.5) -> float | None:
+    """The first of the sorted values at which q of the weight is reached; None where that is infinite."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order])
+    found = float(values[order[int(np.searchsorted(reached, q * reached[-1]))]])
+    return found if isfinite(found) else None

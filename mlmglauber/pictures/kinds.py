@@ -21,6 +21,7 @@ KINDS = {
     "plane": "states with an `embedding` of mlm-embed --pca 2, and traps",
     "rectangles": "rectangle records of mlm-rect",
     "residence": "traps of chains, of mlm-traps",
+    "slowness": "summaries of mlm-traps --summary over several temperatures",
     "times": "summaries of mlm-drift --summary, pairs of mlm-couple or their summaries",
 }
 """The kinds of pictures, a file each, and what they draw."""
@@ -84,6 +85,8 @@ def _of_summary(of: Any, over: Any, lagged: bool) -> Uses:
             return Uses((), ("phase",))
         case "influence", "group":
             return Uses(("influence",))
+        case "trap", "n":
+            return Uses(("slowness",))
         case "basin", "start":
             return Uses(("basins",))
         case "basin", "group":
