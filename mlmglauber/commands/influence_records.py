@@ -132,7 +132,7 @@ class Tally:
             chain = chain_key(record) if state else text.name
             group.contractions.append(contraction)
             group.chains.append(chain)
-            group.texts.append(chain[:2] if state else text.name)
+            group.texts.append(chain[1] if state else text.name)
 
     def summaries(self, run: str, head: HeadBound | None, advance: Callable[[float], None]) -> Iterator[Record]:
         """A summary for each temperature and length, then one for each length."""
@@ -164,7 +164,7 @@ class Tally:
         over, names = "texts", group.texts
         if len(set(names)) < 2 and len(set(group.chains)) > 1:
             over, names = "chains", group.chains
-        found = mean_over(names, group.contractions)
-        reason = {} if found.groups > 1 else {"contraction_reason": "one text tells nothing about others"}
-        return {"contraction": found.mean, "contraction_low": found.low, "contraction_high": found.high,
-                "contraction_over": over, "contraction_count": found.groups, **reason}
+        found, count = mean_over(names, group.contractions)
+        reason = {"contraction_reason": found.reason} if found.reason else {}
+        return {"contraction": found.value, "contraction_low": found.low, "contraction_high": found.high,
+                "contraction_over": over, "contraction_count": count, **reason}

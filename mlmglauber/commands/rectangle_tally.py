@@ -14,7 +14,7 @@ class Tally:
     """Rectangles by model and temperature: |delta|, noise, distance and text of each."""
 
     def __init__(self) -> None:
-        self._groups: dict[tuple[str, float], tuple[array[float], array[float], array[int], list[tuple[str, str]]]] = {}
+        self._groups: dict[tuple[str, float], tuple[array[float], array[float], array[int], list[str]]] = {}
         self._undefined: dict[tuple[str, float], int] = {}
 
     def take(self, record: Record) -> None:
@@ -33,7 +33,7 @@ class Tally:
         sizes.append(abs(value))
         noises.append(float("nan") if noise is None else noise)
         distances.append(distance)
-        texts.append((str(record.get("run")), str(record.get("id"))))
+        texts.append(str(record.get("id")))
 
     def mean(self) -> float | None:
         """Mean |delta| over all rectangles."""

@@ -49,7 +49,7 @@ class States:
         key = chain_key(record)
         chain = self.chains.get(key)
         if chain is None:
-            text = self.texts.setdefault(key[:2], len(self.texts))
+            text = self.texts.setdefault(key[1], len(self.texts))
             chain = self.chains[key] = Chain(record, len(self.chains), text, self.runs.get(str(key[0])),
                                              Tracker(self.radius, self.min_steps))
         for trap in chain.see(record, ids, step):
@@ -95,7 +95,7 @@ class States:
             holding, fields = self._against_geometric(chain, trap, found)
             record |= margin_fields(found) | escape_fields(found) | fields
             record["margins_run"] = self.representatives.run
-            weight = Weight(found.argmax == 1, found.margin, found.escape, holding)
+            weight = Weight(found.argmax == 1, found.margin, found.escape, holding, chain.text)
         self._group(chain).add(trap.state, trap.label, chain.number, chain.text, trap.residence, trap.censored,
                                trap.resolution, weight)
         if not self.summary:

@@ -9,7 +9,7 @@ Where alpha, the largest row sum of C, is below 1, the chain mixes: t_mix(eps) <
 A maximum over sampled contexts is at most the one over all: sampled influences can refute alpha < 1, never certify it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from math import atanh, ceil, log, tanh
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.dynamics.glauber import temper
+from mlmglauber.measures.intervals import Interval, interval, places_of
 from mlmglauber.models.conditionals import Floats
 
 Matrix = NDArray[np.float64]
@@ -139,30 +140,14 @@ def contraction(variation: float, n: int) -> float:
     return 1 - 1 / n + variation / n
 
 
-class Mean(NamedTuple):
-    """A mean over groups of values with its 95 % interval; the interval is None where there is one group."""
+def mean_over(groups: Sequence[Hashable], values: Sequence[float]) -> tuple[Interval, int]:
+    """The mean over groups (texts, chains) of each one's mean value, its 95 % interval, and how many groups there are.
 
-    mean: float
-    low: float | None
-    high: float | None
-    groups: int
+    Values of a group depend on each other, so the group counts once.
 
-
-def mean_over(groups: Sequence[object], values: Sequence[float]) -> Mean:
-    """The mean over groups (texts, chains) of each one's mean value, since values of a group depend on each other.
-
-    Student's t over groups.
-
-    >>> mean_over(["a", "a", "b"], [1.0, 3.0, 4.0]).mean
+    >>> mean_over(["a", "a", "b"], [1.0, 3.0, 4.0])[0].value
     3.0
     """
-    names = {group: k for k, group in enumerate(dict.fromkeys(groups))}
-    places = np.array([names[group] for group in groups])
+    places, count = places_of(groups)
     means = np.bincount(places, weights=values) / np.bincount(places)
-    mean, count = float(means.mean()), len(means)
-    if count < 2:
-        return Mean(mean, None, None, count)
-    from scipy.stats import t
-
-    half = float(t.ppf(0.975, count - 1) * means.std(ddof=1) / count**0.5)
-    return Mean(mean, mean - half, mean + half, count)
+    return interval(lambda counts: counts @ means / count, count, "plain"), count

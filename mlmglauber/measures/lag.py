@@ -7,22 +7,25 @@ from tau = min {t > L : X_t = Y_{t-L}} on. For all t >= 0 (Biswas, Jacob and Van
     W_1(law of X_t, pi) <= E[ sum_{j >= 1} d(X_{t + jL}, Y_{t + (j-1)L}) ],    d the Hamming distance.
 
 The means over pairs estimate these bounds. Meeting times at one lag say nothing of another, and a pair that was not
-seen to meet leaves no bound at all.
+seen to meet leaves no bound at all. Since tau > L, a pair that is together from the start of the joint steps counts
+as 1 at t = 0: the first bound is at least 1 there at every lag, and says something from t = 1 on.
 """
 
 from collections.abc import Callable, Sequence
-from math import sqrt
+from math import exp, inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-NORMAL = 1.959964
-"""The 97.5 % point of the normal law."""
+from mlmglauber.measures.intervals import FEWEST
+
 FAR_ABOVE = 2.0
-"""A bound on a total variation at t = 0 above this says that the lag is too short to be worth much."""
+"""A bound on a total variation at t = 0 above this says that the lag is too short to be worth much; 1 is the least."""
 NEAR = 1.25
 """What a better lag is to bring it to."""
+GRID = 1000
+"""Number of steps at which a bound is looked at before the step is found at which it comes down to a level."""
 
 
 class Estimate(NamedTuple):
@@ -65,8 +68,9 @@ def distance_sums(history: tuple[Sequence[int], Sequence[int]], lag: int, meetin
 
 
 def overlaps(meetings: NDArray[np.int64], lag: int, t: int) -> NDArray[np.float64]:
-    """max(0, ceil((tau - L - t) / L)) of each pair."""
-    return np.maximum(0, -((t + lag - meetings) // lag)).astype(np.float64)
+    """max(0, ceil((tau - L - t) / L)) of each pair, tau > L."""
+    after: NDArray[np.int64] = np.maximum(meetings, lag + 1) - lag - t
+    return np.maximum(0, -(-after // lag)).astype(np.float64)
 
 
 def estimate(values: NDArray[np.float64], texts: Sequence[str]) -> Estimate:
@@ -89,26 +93,37 @@ def bound(meetings: NDArray[np.int64], lag: int, t: int, texts: Sequence[str]) -
 
 
 def mixing_time(meetings: NDArray[np.int64], lag: int, eps: float, texts: Sequence[str]) -> tuple[int, int | None]:
-    """Upper estimates of t_mix(eps): the first t with bound(t) <= eps, and with bound(t) + 1.96 errors <= eps.
+    """Upper estimates of t_mix(eps): the first t with bound(t) <= eps, and with the upper 95 % end of bound(t) there.
 
-    R pairs that are all together still leave 3 / R, the upper end of a 95 % interval; the second is None where that
-    is above eps, or where there is no error.
+    The end is that of measures/intervals.py on the log scale, bound exp(t(0.975; C - 1) error / bound) with C texts,
+    which are the clusters; of one text its pairs are. C clusters that are all together still leave 1 - 0.025^(1/C).
+    The second is None where that is above eps.
     """
+    from scipy.stats import t as student
+
     latest = int(meetings.max())
-    first = _first(latest, lambda t: bound(meetings, lag, t, texts).mean <= eps)
-    if 3 / len(meetings) > eps or bound(meetings, lag, 0, texts).error is None:
+    first = _first(0, latest, lambda t: bound(meetings, lag, t, texts).mean <= eps)
+    clusters = len(set(texts)) if len(set(texts)) > 1 else len(meetings)
+    together = 1 - 0.025 ** (1 / clusters)
+    if clusters < FEWEST or together > eps:
         return first, None
+    quantile = float(student.ppf(0.975, clusters - 1))
 
-    def sure(t: int) -> bool:
+    def upper(t: int) -> float:
         found = bound(meetings, lag, t, texts)
-        return found.mean + NORMAL * (found.error or 0.0) <= eps
+        if found.mean == 0 or found.error is None:
+            return together if found.mean == 0 else inf
+        return found.mean * exp(min(quantile * found.error / found.mean, 700))
 
-    return first, _first(latest, sure)
+    # The end need not fall with t: look for the last place at which it is above eps.
+    grid = np.unique(np.linspace(0, latest, GRID).astype(np.int64)).tolist()
+    above = [t for t in grid if upper(t) > eps]
+    start = above[-1] + 1 if above else 0
+    return first, _first(start, next((t for t in grid if t >= start), latest), lambda t: upper(t) <= eps)
 
 
-def _first(latest: int, holds: Callable[[int], bool]) -> int:
-    """The first t in 0 ... latest at which a condition holds that holds from there on, latest included."""
-    low, high = 0, latest
+def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
+    """The first t in low ... high at which a condition holds that holds from there on, high included."""
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle + 1, high)
@@ -118,7 +133,7 @@ def _first(latest: int, holds: Callable[[int], bool]) -> int:
 def lag_to_try(meetings: NDArray[np.int64], lag: int) -> int | None:
     """A lag at which bound(0) would be about NEAR, were pairs to take as long as at this one; two digits, rounded up.
 
-    None where bound(0) is not far above 1.
+    None where bound(0) is not far above 1, which it is at least at every lag.
 
     >>> lag_to_try(np.array([101, 151, 201]), 1)
     200
@@ -126,6 +141,6 @@ def lag_to_try(meetings: NDArray[np.int64], lag: int) -> int | None:
     if overlaps(meetings, lag, 0).mean() <= FAR_ABOVE:
         return None
     needed = meetings - lag
-    wanted = _first(int(needed.max()), lambda other: other > 0 and overlaps(needed + other, other, 0).mean() <= NEAR)
+    wanted = _first(1, int(needed.max()), lambda other: overlaps(needed + other, other, 0).mean() <= NEAR)
     digit: int = 10 ** max(len(str(wanted)) - 2, 0)
     return max(-(-wanted // digit) * digit, lag + 1)

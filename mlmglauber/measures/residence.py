@@ -4,8 +4,12 @@ A random-scan chain leaves a state x with the same chance e(x) in every step, wh
 that are made from x, is geometric with mean 1 / e(x), and so is what is left of a stay that has lasted a while.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
+
+import numpy as np
+
+from mlmglauber.measures.intervals import Values, interval, places_of
 
 
 class Holding(NamedTuple):
@@ -60,23 +64,23 @@ def holding_ratio(holding: Holding, escape: float) -> Ratio:
     return Ratio(steps / exits * escape, low, high, None)
 
 
-def pooled_ratio(holdings: Sequence[Holding], escapes: Sequence[float]) -> Ratio:
+def pooled_ratio(holdings: Sequence[Holding], escapes: Sequence[float], texts: Sequence[Hashable]) -> Ratio:
     """Of several states together: (the exits that were expected, sum of steps * escape) / (those that were seen).
 
-    The interval takes twice the sum for chi-square with twice the exits as degrees of freedom, two more at its low end
-    for stays that the records cut off (Garwood 1936): exact for small escape probabilities, wide for large ones.
+    texts: what the chain of each started from; the interval is over texts (measures/intervals.py).
 
-    >>> pooled_ratio([Holding(100, 1, True), Holding(300, 1, True)], [0.01, 0.01]).value
+    >>> pooled_ratio([Holding(100, 1, True), Holding(300, 1, True)], [0.01, 0.01], "ab").value
     2.0
     """
-    from scipy.stats import chi2
-
-    expected = sum(holding.steps * escape for holding, escape in zip(holdings, escapes, strict=True))
-    exits = sum(holding.exits for holding in holdings)
-    if expected <= 0:
+    if not sum(holding.steps * escape for holding, escape in zip(holdings, escapes, strict=True)) > 0:
         return Ratio(None, None, None, "no exit was expected")
-    more = 0 if all(holding.ends_by_exit for holding in holdings) else 2
-    low = 2 * expected / float(chi2.ppf(0.975, 2 * exits + more)) if exits or more else None
-    if not exits:
-        return Ratio(None, low, None, "none was left")
-    return Ratio(expected / exits, low, 2 * expected / float(chi2.ppf(0.025, 2 * exits)), None)
+    places, total = places_of(texts)
+    expected = np.bincount(places, [holding.steps * escape for holding, escape in zip(holdings, escapes, strict=True)])
+    exits = np.bincount(places, [holding.exits for holding in holdings])
+
+    def pooled(counts: Values) -> Values:
+        with np.errstate(divide="ignore"):
+            return np.asarray((counts @ expected) / (counts @ exits))
+
+    found = interval(pooled, total)
+    return Ratio(*(found if exits.any() else found._replace(reason="none was left")))

@@ -25,6 +25,8 @@ class Weight(NamedTuple):
     escape: float
     holding: Holding | None
     """None where the chain's steps have no geometric law."""
+    text: int
+    """What its chain started from."""
 
 
 @dataclass(slots=True)
@@ -121,8 +123,9 @@ def _weighed(weights: Sequence[Weight], count: int) -> dict[str, Any]:
     names = ("perfect", "margin_median", "expected_median", "ratio", "ratio_low", "ratio_high")
     if not weights or len(weights) < count:
         return dict.fromkeys(names) | {"reason": "no trap" if not count else "no model"}
-    held = [(weight.holding, weight.escape) for weight in weights if weight.holding is not None]
-    ratio = pooled_ratio([holding for holding, _ in held], [escape for _, escape in held])
+    held = [(weight.holding, weight.escape, weight.text) for weight in weights if weight.holding is not None]
+    ratio = pooled_ratio([holding for holding, _, _ in held], [escape for _, escape, _ in held],
+                         [text for _, _, text in held])
     reason = ratio.reason if held or ratio.reason is None else "no stay with a geometric law was seen"
     margins: NDArray[np.float64] = np.array([weight.margin for weight in weights])
     median = float(np.quantile(margins, 0.5, method="lower"))

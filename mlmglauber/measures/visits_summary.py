@@ -8,15 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mlmglauber.measures.intervals import Ratio, ratio
 from mlmglauber.measures.labelling import NO_NAME
-from mlmglauber.measures.resampling import Ratio, ratio
 from mlmglauber.measures.survival import kaplan_meier
 from mlmglauber.measures.visits import Visit, by_region, expected_visits, holds, jumps, time_in, visits
 
 Summary = dict[str, Any]
 
-ONE_TEXT = "one text tells nothing about others"
-NO_END = "high: no visit ended in over 2.5 % of the draws of texts"
 NO_BASIN = "the state is in no basin"
 NO_VISIT = "no visit"
 SHORT = {"visits_expected_reason": "short visits are left out"}
@@ -67,7 +65,7 @@ class Stay(NamedTuple):
 
     @property
     def text(self) -> str:
-        return f"{self.series.run}/{self.series.text}"
+        return str(self.series.text)
 
 
 def summarise(series: Sequence[Series], plan: Plan) -> Iterator[Summary]:
@@ -201,14 +199,14 @@ class Totals:
 
     def of_chains(self, values: Sequence[NDArray[Any]]) -> Ratio:
         """The share of chains for which something holds, for each region."""
-        return ratio(self.by_text(values), self.chains, share=True)
+        return ratio(self.by_text(values), self.chains, "share")
 
 
 def _regions(totals: Totals, plan: Plan, others: NDArray[np.int64] | None, dwells: bool) -> list[Summary]:
     members, count = totals.members, len(plan.names)
     last = [np.arange(count) == stay.last for stay in members]
     figures = {
-        "share": ratio(totals.time[:, :-1], totals.steps, share=True),
+        "share": ratio(totals.time[:, :-1], totals.steps, "share"),
         "visited": totals.of_chains([stay.visits > 0 for stay in members]),
         "returned": totals.of_chains([stay.visits > 1 for stay in members]),
         "terminal": totals.of_chains(last),
@@ -231,10 +229,8 @@ def _regions(totals: Totals, plan: Plan, others: NDArray[np.int64] | None, dwell
 
 
 def _interval(name: str, found: Ratio, place: Any) -> Summary:
-    value, low, high = (float(part[place]) for part in found)
-    reason = ONE_TEXT if np.isnan(low) else NO_END if np.isinf(high) else None
-    told = {key: end if np.isfinite(end) else None for key, end in
-            ((name, value), (f"{name}_low", low), (f"{name}_high", high))}
+    value, low, high, reason = found.at(place)
+    told = {name: value, f"{name}_low": low, f"{name}_high": high}
     return told if reason is None else told | {f"{name}_reason": reason}
 
 
@@ -259,7 +255,7 @@ def _dwell(totals: Totals, region: int) -> Summary:
     median = kaplan_meier([visit.dwell for visit in every], [not visit.ended for visit in every]).median
     time = totals.by_text([np.array(sum(visit.dwell for visit in stays)) for stays in mine])
     ends = totals.by_text([np.array(sum(visit.ended for visit in stays)) for stays in mine])
-    found = ratio(time[:, None], ends[:, None], share=False)
+    found = ratio(time[:, None], ends[:, None])
     mean = _interval("dwell_mean", found, 0) if ended else nothing
     reason = "no visit ended" if not ended else "median: half of the visits are not known to have ended by any time"
     return {"ended": ended, "dwell_median": median, **mean, **({"dwell_reason": reason} if median is None else {})}
@@ -268,7 +264,7 @@ def _dwell(totals: Totals, region: int) -> Summary:
 def _transitions(totals: Totals, plan: Plan) -> list[Summary]:
     """Each move from a region that was left: how often, and the share of the moves from there."""
     moves = totals.by_text([stay.jumps for stay in totals.members])
-    found = ratio(moves, moves.sum(axis=2, keepdims=True), share=True)
+    found = ratio(moves, moves.sum(axis=2, keepdims=True), "share")
     counts = moves.sum(axis=0)
     rows = []
     for a, b in np.argwhere(counts.any(axis=1)[:, None] & ~np.eye(len(counts), dtype=bool)).tolist():
