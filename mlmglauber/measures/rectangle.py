@@ -37,6 +37,11 @@ WAYS = 4
 """Ways in which a joint law scores texts: paddings, here, one for each of the four conditionals of a rectangle."""
 
 
+BACKWARDS = (1, 2)
+"""Ways that take the states in reverse order: those of the conditionals that delta subtracts. So errors that depend on
+the place in a batch add up."""
+
+
 class Rectangle(NamedTuple):
     """Sites i and j, the tokens a and b that stand there, and the alternatives to_a and to_b."""
 
@@ -145,7 +150,7 @@ def measure(answers: Answers, asked: Sequence[Ask], tau: float = 1.0, again: boo
 
 
 def noise(first: Measured, second: Measured) -> Values:
-    """(R,) how far rounding moves a delta, in nats: a sample of its scale, from two computations of the same rectangles.
+    """(R,) how far rounding moves a delta, in nats: a sample of its scale, from two computations of R rectangles.
 
     The root of the sum of squares of what the four gains log p(alternative) - log p(present) change by: the standard
     deviation of the difference of two deltas if gains err independently. It is no function of the two deltas, which may
@@ -239,7 +244,8 @@ class JointRows:
     """Conditionals of a model that gives a joint, of a choice between two tokens: P(a', b) / [P(a, b) + P(a', b)].
 
     Each is made of two scores of its own. A corner of a rectangle belongs to two conditionals and is scored for each of
-    them, by another way through the hardware, so that nothing cancels by algebra: delta is what the scores disagree.
+    them, by another way through the hardware and in another place of its batch, so that nothing cancels by algebra:
+    delta is what the scores disagree.
     """
 
     def __init__(self, law: JointLaw) -> None:
@@ -258,6 +264,7 @@ class JointRows:
                     state = ask.ids.copy()
                     state[ask.site] = token
                     states.append(state)
-            scores[way::WAYS] = self.law.joint(stack(states), way, again).reshape(-1, 2)
+            order = slice(None, None, -1 if way in BACKWARDS else 1)
+            scores[way::WAYS] = self.law.joint(stack(states[order]), way, again)[order].reshape(-1, 2)
         base = scores - np.logaddexp(scores[:, 0], scores[:, 1])[:, None]
         return base, np.logaddexp(base[:, 0] / tau, base[:, 1] / tau)

@@ -57,8 +57,8 @@ def floors(deltas: Deltas) -> dict[str, Any]:
     """What rounding explains of |delta|.
 
     Each rectangle has a floor: NOISE_FACTOR times the NOISE_QUANTILE of all measured noise, or its own rounding where
-    that is larger. noise_floor: the median floor. above_noise: the share of |delta| above theirs; None with noise_reason
-    where the noise is beyond EXCESS times what the number format rounds, or where neither noise nor rounding is known.
+    that is larger. noise_floor: the median floor. above_noise: the share of |delta| above theirs; None with
+    noise_reason where the noise is over EXCESS times what the number format rounds, or neither is known.
     """
     noise, rounding = deltas.noise[~np.isnan(deltas.noise)], deltas.rounding[~np.isnan(deltas.rounding)]
     told: dict[str, Any] = {"noise_count": len(noise), "noise_quantile": None, "noise_factor": NOISE_FACTOR,

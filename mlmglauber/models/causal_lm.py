@@ -94,8 +94,8 @@ class CausalLM:
         """(B,) log P(x) in nats, over the model's whole vocabulary; without a beginning token, of all but the first.
 
         ids: (B, n), shorter states filled up with FILL on the right. way: so many times PADDING columns of padding, and
-        the plain attention kernel where it is odd. again: half of PADDING more, the other kernel, in reverse order and in
-        other batches. What differs is rounding. Each term is a float32 log-softmax, their sum float64.
+        the plain attention kernel where it is odd. again: half of PADDING more, the other kernel, reverse order, other
+        batches. What differs is rounding. Each term is a float32 log-softmax, their sum float64.
         """
         torch = self._torch
         order = np.arange(len(ids))[::-1] if again else np.arange(len(ids))
