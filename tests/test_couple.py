@@ -241,7 +241,7 @@ def test_summarize_reads_pairs_alone_and_no_model(sh):
     """Other records are left out, the same pair counts once, and neither torch nor a model is opened."""
     pairs = sh(f"{TEXTS} | {TABLE} --tau 0.5,1,2").out
     summary = sh("python -X importtime -m mlmglauber.commands.couple --summarize -m nowhere", stdin=pairs)
-    assert [record["over"] for record in summary.records] == ["group"] * 3 + ["tau"] * 3 + ["n", "all"]
+    assert [record["over"] for record in summary.records] == ["group"] * 3 + ["tau"] * 3 + ["n", "all"] * 3
     assert "scipy" in summary.err
     assert "torch" not in summary.err
     more = pairs + b'{"type":"state","ids":[1]}\n{"type":"pair","model":"m"}\n'

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mlmglauber.measures.drift import Reference, Times, fit_c, hitting_time, n_log_n, plateau
+from mlmglauber.measures.drift import Reference, hitting_time, plateau
+from mlmglauber.measures.scaling import Times, fit_c, n_log_n
 
 ANY = arrays(np.float32, 5, elements=st.floats(width=32))
 FINITE = arrays(np.float32, 5, elements=st.floats(-1e6, 1e6, width=32)).filter(lambda vector: bool(vector.any()))
@@ -109,27 +110,29 @@ def group(n, times, censored=None, texts=None):
 
 
 def test_c_at_one_length_is_the_median_over_n_log_n():
-    assert fit_c([group(10, [5, 9, 20], [False, False, True])]).c == pytest.approx(9 / (10 * log(10)))
+    assert fit_c([group(10, [5, 9, 20], [False, False, True])]).value == pytest.approx(9 / (10 * log(10)))
 
 
 def test_c_over_lengths_is_least_squares_weighted_by_chains():
     first, second = 10 * log(10), 20 * log(20)
     fit = fit_c([group(10, [first] * 3), group(20, [3 * second] * 2)])
     expected = (3 * first**2 * 1 + 2 * second**2 * 3) / (3 * first**2 + 2 * second**2)
-    assert fit == (pytest.approx(expected), pytest.approx(expected), pytest.approx(expected), None)
+    assert fit.value == pytest.approx(expected)
 
 
 def test_lengths_that_agree_give_their_c():
+    """Texts that all agree have no spread to make an interval of."""
     fit = fit_c([group(n, [2.5 * n * log(n)] * 4) for n in (8, 16, 32, 64)])
-    assert fit == (pytest.approx(2.5), pytest.approx(2.5), pytest.approx(2.5), None)
+    assert fit[:3] == (pytest.approx(2.5), None, None)
+    assert "resamples of texts agree" in fit.reason
 
 
 def test_the_interval_resamples_texts():
-    """Three texts of 100 equal chains each. Were chains resampled, the median would be 20 in every draw."""
-    times, texts = np.repeat([10, 20, 30], 100), np.repeat(["a", "b", "c"], 100).tolist()
-    fit = fit_c([group(10, times, texts=texts)])
-    unit = 10 * log(10)
-    assert fit == (pytest.approx(20 / unit), pytest.approx(10 / unit), pytest.approx(30 / unit), None)
+    """Four texts of 100 equal chains each say no more than four chains do: chains of one text depend on each other."""
+    times, texts = np.array([10, 20, 30, 50]), ["a", "b", "c", "d"]
+    many = fit_c([group(10, np.repeat(times, 100), texts=np.repeat(texts, 100).tolist())])
+    assert many == fit_c([group(10, times, texts=texts)])
+    assert many.low < 10 / (10 * log(10)) < 50 / (10 * log(10)) < many.high
 
 
 def test_the_interval_depends_on_its_seed_alone():
@@ -160,19 +163,20 @@ def test_what_the_chains_cannot_tell_is_none_with_a_reason():
         assert none.reason
 
 
-def test_one_text_gives_c_without_an_interval():
-    fit = fit_c([group(10, [5, 9, 20], texts=["a"] * 3)])
-    assert fit[:3] == (pytest.approx(9 / (10 * log(10))), None, None)
-    assert fit.reason
+def test_few_texts_give_c_without_an_interval():
+    for texts in (["a"] * 4, ["a", "b", "c", "c"]):
+        fit = fit_c([group(10, [5, 9, 20, 30], texts=texts)])
+        assert fit[:3] == (pytest.approx(9 / (10 * log(10))), None, None)
+        assert "an interval needs 4 texts" in fit.reason
 
 
 def test_an_interval_open_above_has_a_low_end_only():
     """Of 10 texts 4 are censored: the median of a resample is often not reached, that of a lower one is."""
     fit = fit_c([group(10, [*range(1, 7), 20, 20, 20, 20], [False] * 6 + [True] * 4)])
-    assert fit.c == pytest.approx(5 / (10 * log(10)))
-    assert fit.low < fit.c
+    assert fit.value == pytest.approx(5 / (10 * log(10)))
+    assert fit.low < fit.value
     assert fit.high is None
-    assert "median_not_reached" in fit.reason
+    assert fit.reason.startswith("high: not reached")
 
 
 def test_the_measures_open_without_heavy_libraries():

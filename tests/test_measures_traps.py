@@ -182,7 +182,7 @@ def test_the_residence_in_two_deep_wells_is_geometric_with_the_exact_escape_prob
         wrong = geom.cdf(stays - 1, 1.2 * escape) + rng.random(len(stays)) * geom.pmf(stays, 1.2 * escape)
         assert kstest(wrong, "uniform").pvalue < 0.001
         held = [Holding(int(stay), 1, True) for stay in stays]
-        ratio = pooled_ratio(held, [escape] * len(held))
+        ratio = pooled_ratio(held, [escape] * len(held), range(len(held)))
         assert ratio.low < 1 < ratio.high  # of two 95 % intervals; seed fixed
         assert ratio.high / ratio.low < 1.2
 
@@ -210,10 +210,10 @@ def test_what_a_ratio_cannot_tell():
     assert holding_ratio(Holding(10, 1, True), 0.0).reason == "the state is never left"
     assert holding_ratio(Holding(1, 1, True), 1.0).low == 1
     assert holding_ratio(Holding(0, 0, False), 0.5).reason == "no step was made from it"
-    assert pooled_ratio([], []).reason == "no exit was expected"
-    censored = pooled_ratio([Holding(100, 0, False)], [0.01])
-    assert (censored.value, censored.high, censored.reason) == (None, None, "none was left")
-    assert censored.low == pytest.approx(-1 / np.log(0.025))
+    assert pooled_ratio([], [], []).reason == "no exit was expected"
+    assert pooled_ratio([Holding(100, 0, False)] * 5, [0.01] * 5, "abcde") == (None, None, None, "none was left")
+    few = pooled_ratio([Holding(100, 1, True)] * 5, [0.01] * 5, "abcca")
+    assert few == (1.0, None, None, "an interval needs 4 texts, there are 3")
 
 
 def test_repetition():

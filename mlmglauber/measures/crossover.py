@@ -48,7 +48,7 @@ class Crossover(NamedTuple):
             reason = ("within the budget at every tau" if self.tau == -inf else
                       "above the budget at every tau" if self.tau == inf else
                       "interval: an end lies outside the temperatures" if outside else
-                      f"interval: {found.reason}" if found.reason else None)
+                      found.reason)
         return {"crossover": found.value, "crossover_low": found.low, "crossover_high": found.high,
                 "crossover_reason": reason, "between": between if self.seen else None, "taus": list(self.taus),
                 "late": list(self.late)}
@@ -128,4 +128,4 @@ def trend(found: dict[int, Crossover]) -> Summary:
     slopes = x @ np.where(np.isfinite(draws), draws, np.nan) / (x @ x)
     slope = from_draws(float(value), slopes, min(crossover.texts for crossover in seen.values()), "plain")
     return {"per_doubling": slope.value, "per_doubling_low": slope.low, "per_doubling_high": slope.high,
-            "trend_reason": f"interval: {slope.reason}" if slope.reason else None}
+            "trend_reason": slope.reason}

@@ -36,7 +36,7 @@ FLAT = 1e-12
 """A spread below that share of the value is rounding."""
 
 TOO_FEW = f"an interval needs {FEWEST} texts"
-NO_SPREAD = "all resamples of texts agree: there is no spread to tell an interval from"
+NO_SPREAD = "no interval: all resamples of texts agree"
 NOT_REACHED = ": not reached in too many resamples of texts"
 
 
@@ -89,7 +89,7 @@ def from_draws(value: float, draws: Values, texts: int, scale: Scale = "log") ->
     reason = None
     if np.isnan(low):
         lost = np.isnan(value) or np.isnan(draws).mean() > LOST
-        reason = f"over {LOST:.0%} of the resamples of texts tell nothing" if lost else NO_SPREAD
+        reason = f"no interval: over {LOST:.0%} of the resamples of texts tell nothing" if lost else NO_SPREAD
     elif np.isinf(low) or np.isinf(high):
         reason = " and ".join(name for name, end in (("low", low), ("high", high)) if np.isinf(end)) + NOT_REACHED
     return Interval(told, low if np.isfinite(low) else None, high if np.isfinite(high) else None, reason)

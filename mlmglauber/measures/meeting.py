@@ -101,7 +101,7 @@ def growth(groups: Sequence[Times], seed: int = 0) -> Growth:
     if found.value is None:
         reason: str | None = "rate: a median is not reached, or is 0"
     else:
-        reason = f"interval: {found.reason}" if found.reason else f"p: {why}" if why else None
+        reason = found.reason or (f"p: {why}" if why else None)
     return Growth(found.value, found.low, found.high, p, reason)
 
 

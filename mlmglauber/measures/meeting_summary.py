@@ -54,9 +54,9 @@ def of_group(pairs: Sequence[Pair], eps: Sequence[float]) -> Summary:
         "median": median.value, "median_low": median.low, "median_high": median.high,
         "median_n_log_n": median.value / unit if median.value is not None and unit else None,
         "upper_quartile": upper,
+        **({} if upper is not None else {"upper_quartile_reason": "over a quarter of the pairs are censored"}),
         "reason": "median: over half of the pairs are censored" if median.value is None else
-                  f"interval: {median.reason}" if median.reason else
-                  "upper_quartile: over a quarter of the pairs are censored" if upper is None else None,
+                  median.reason,
         "restricted_mean": curve.restricted_mean(horizon), "horizon": horizon,
         **(of_lag(pairs, eps) if pairs[0].kind.lag else {}),
     }
