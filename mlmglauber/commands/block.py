@@ -13,11 +13,13 @@ from mlmglauber.stream.records import Line, Lines, Record
 
 
 class Block(NamedTuple):
-    """Lines of the input: how many records came before them, and the first record of the whole input."""
+    """Lines of the input: how many records came before them, the first record of the whole input, and the run records
+    of the chains whose states may be among the lines."""
 
     lines: list[Line]
     before: int
     first: Record | None
+    runs: tuple[Record, ...] = ()
 
 
 class Answer(NamedTuple):
@@ -90,6 +92,8 @@ def answer(command: str, block: Block, options: dict[str, Any], strict: bool, qu
     words, output = _Heard(command, quiet), _Collected()
     filter = Filter(words, (), strict, output)
     filter.lines, filter.count, filter.first, filter.warm = _Given(block.lines), block.before, block.first, warm
+    for run in block.runs:
+        filter.runs.take(run)
     error = None
     try:
         import_module(f"mlmglauber.commands.{command.removeprefix('mlm-')}").main.function(filter, **options)

@@ -18,6 +18,7 @@ import orjson
 
 from mlmglauber.commands.base import Filter
 from mlmglauber.commands.block import Answer, Block, run_block
+from mlmglauber.commands.chain_run import Runs
 from mlmglauber.commands.threads import allowed_threads
 from mlmglauber.stream.errors import MlmError, RecordError
 from mlmglauber.stream.records import Line, Record, is_input, parse, record_id
@@ -31,6 +32,8 @@ KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_":
 layer, a fifth of the time of a forward pass."""
 WHOLE = ("summary", "fail_above", "path", "pca", "resume", "check", "from_run", "summarize")
 """Options that need all records in one place."""
+RUN_RECORD = re.compile(rb'"type"\s*:\s*"run"')
+"""What a line of a run record holds; few others do."""
 
 
 def distribute(filter: Filter, command: str, address: str, options: dict[str, Any]) -> None:
@@ -81,6 +84,7 @@ class _Blocks:
         self.count = 0
         self.first: Record | None = None
         self.seen: set[str] | None = set() if unique else None
+        self.runs = Runs()
 
     def next(self, wait: bool) -> Block | None:
         found: list[Line] = []
@@ -100,12 +104,12 @@ class _Blocks:
                 before = self.count
             else:
                 break
-        return Block(found, before, self.first) if found else None
-
+        return Block(found, before, self.first, tuple(self.runs.records.values())) if found else None
 
     def _is_new(self, line: Line) -> bool:
         """Whether a worker is to answer a line; RecordError for one whose id stood in the input before."""
-        if self.first is not None and self.seen is None:
+        heads = line.content is not None and RUN_RECORD.search(line.content) is not None
+        if self.first is not None and self.seen is None and not heads:
             return True
         try:
             record = parse(line) or {}
@@ -113,6 +117,8 @@ class _Blocks:
         except RecordError:
             return True  # the worker tells of it
         self.first = self.first or record
+        if record.get("type") == "run":
+            self.runs.take(record)
         if self.seen is not None and name is not None:
             if name in self.seen:
                 raise RecordError(f"the id {name!r} stood in the input before; ids name chains, make them differ")

@@ -33,7 +33,8 @@ EXAMPLES = """\
 @click.option("--top", type=click.IntRange(1), metavar="M",
               help="The M likeliest tokens of each free site given the rest of the text, its own token among them.")
 @click.option("--sites", type=Sites(), metavar="SITES",
-              help="The free sites, from 0 on, as in 0,3,5-7; the others keep their tokens. All by default.")
+              help="The free sites, from 0 on, as in 0,3,5-7; the others keep their tokens. By default all, or those "
+              "that a state's chain moves.")
 @click.option("--length", type=click.IntRange(1), metavar="N",
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
 @click.option("--max-states", type=click.IntRange(1), default=20_000, show_default=True, metavar="N",
@@ -72,16 +73,17 @@ def _restriction(inputs: "Inputs", text: "Input") -> "Restriction":
     from mlmglauber.measures.restriction import Restriction, likeliest
     from mlmglauber.models.restricted import tokens_of
 
-    options, model, n = inputs.options, inputs.model, len(text.ids)
-    assert model is not None
-    sites = options["sites"] if options["sites"] is not None else list(range(n))
+    options, n = inputs.options, len(text.ids)
+    assert inputs.model is not None
+    frozen = text.frozen(None)
+    sites = options["sites"] if options["sites"] is not None else [site for site in range(n) if site not in frozen]
     if sites[-1] >= n:
         raise RecordError(f"--sites names site {sites[-1]}, the text has sites 0 to {n - 1}")
     ids = np.array(text.ids)
     if options["vocab"] is not None:
-        choices = [tokens_of(model, options["vocab"], "--vocab")] * len(sites)
+        choices = [tokens_of(inputs.model, options["vocab"], "--vocab")] * len(sites)
     else:
-        choices = likeliest(model, ids, sites, options["top"])
+        choices = likeliest(text.model, ids, sites, options["top"])
     space = Restriction(ids, sites, choices)
     if space.states > options["max_states"]:
         raise RecordError(f"{space.states} states ({' x '.join(map(str, space.shape))}), --max-states allows "

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.commands.base import Filter
+from mlmglauber.commands.chain_run import ChainModels, ChainRun
 from mlmglauber.commands.inputs import Input, Inputs
 from mlmglauber.dynamics.glauber import NotFiniteError
 from mlmglauber.measures.agreement import agreement, spacing, thinned
@@ -38,7 +39,8 @@ def records(inputs: Inputs, text: Input, space: Restriction, sampled: "Sampled |
         record |= _law(exact, model, space, options["likeliest"]) | _mixing(exact, given)
         record |= _influence(exact, options["influences"]) | _incompatibility(exact, found, tau)
         if sampled is not None:
-            record["compare"] = sampled.against(exact, space, text.name, tau)
+            assert inputs.chains is not None
+            record["compare"] = sampled.against(exact, space, text.name, tau, inputs.chains)
         yield text.answer(record)
 
 
@@ -97,42 +99,38 @@ class Sampled:
 
     def __init__(self, filter: Filter, path: str) -> None:
         self.path = path
-        self._chains: dict[tuple[str, float], dict[tuple[str, int], list[tuple[int, Any]]]] = {}
-        self._runs: dict[str, Record] = {}
+        self._chains: dict[tuple[str, float], dict[tuple[ChainRun, int], list[tuple[int, Any]]]] = {}
         other = Filter(filter.words, (path,), filter.strict, filter.output)
         for record in other.records():
-            if record.get("type") == "run":
-                told = record.get("options")
-                self._runs[str(record.get("run"))] = told if isinstance(told, dict) else {}
-            elif record.get("type") == "state":
+            if record.get("type") == "state":
                 with other.guard(other.place):
-                    self._keep(record)
+                    self._keep(record, other.runs.of(record))
 
-    def _keep(self, record: Record) -> None:
+    def _keep(self, record: Record, run: ChainRun) -> None:
         try:
             chains = self._chains.setdefault((str(record["id"]), float(record["tau"])), {})
-            states = chains.setdefault((str(record["run"]), int(record["chain"])), [])
+            states = chains.setdefault((run, int(record["chain"])), [])
             states.append((int(record["step"]), np.array(record["ids"], dtype=np.int32)))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise RecordError(f"no state of mlm-sample ({error}); give its output to --compare") from error
-        if self._runs.get(str(record["run"]), {}).get("scan", "random") != "random":
+        if run.scan != "random":
             raise UsageError(f"--compare {self.path}: a run of another scan than random, whose law is another; sample "
                              "with --scan random")
 
-    def against(self, exact: Exact, space: Restriction, name: str, tau: float) -> Record:
-        """The chains of a text at a temperature against the exact law."""
+    def against(self, exact: Exact, space: Restriction, name: str, tau: float, models: ChainModels) -> Record:
+        """The chains of a text at a temperature against the exact law; UsageError for those of another model."""
         chains = self._chains.get((name, tau), {})
         none: Record = {"chains": len(chains), "tv": None, "p_value": None}
         modulus = exact.second.modulus
         if not chains:
             return none | {"reason": f"{self.path} has no state of this text at this temperature"}
+        others = [_other_law(run, space, models) for run, _ in chains]
         if exact.law is None or modulus is None or (apart := spacing(modulus)) is None:
             return none | {"reason": "the law or its second eigenvalue is not known"}
         counts, outside = np.zeros(space.states, dtype=np.int64), 0
         for (run, _), states in chains.items():
             states.sort(key=lambda state: state[0])
-            held = bool(self._runs.get(run, {}).get("on_change"))
-            for k in thinned(np.array([step for step, _ in states]), apart, held).tolist():
+            for k in thinned(np.array([step for step, _ in states]), apart, bool(run.shows_all)).tolist():
                 place = space.place(states[k][1])
                 if place is None:
                     outside += 1
@@ -141,6 +139,20 @@ class Sampled:
         none |= {"thin": apart, "outside": outside}
         if outside:
             return none | {"reason": "states outside the restriction; sample with --allow and the same --freeze"}
+        if reasons := [why for why in others if why is not None]:
+            return none | {"reason": reasons[0]}
         found = agreement(counts, exact.law)._asdict()
         reason = found.pop("reason")
         return none | found | ({} if reason is None else {"reason": reason})
+
+
+def _other_law(run: ChainRun, space: Restriction, models: ChainModels) -> str | None:
+    """Why chains, though all their states lie in the restriction, may not be of its law; None where they are."""
+    if not run.known:
+        return "no run record before the states: their model, scan, --allow and --freeze are not known"
+    allowed = np.flatnonzero(models.of(run).allowed)
+    if run.free_sites(len(space.text)) != tuple(space.sites):
+        return f"run {run.run} draws at other sites than the free ones; sample with the same --freeze"
+    if any(not np.array_equal(tokens, allowed) for tokens in space.choices):
+        return f"run {run.run} draws other tokens than the choices; sample with --allow and the same words"
+    return None

@@ -1,11 +1,12 @@
 """Influence records and their summaries: the numbers of one context, and what contexts say together."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from mlmglauber.commands.inputs import Input
+from mlmglauber.commands.trap_margins import bound_fields
 from mlmglauber.measures.influence import (
     Matrix,
     alphas,
@@ -79,7 +80,7 @@ def margin_fields(told: Margins) -> Record:
     never = "the token of a site is never drawn, or none but it"
     gamma = [value if np.isfinite(value) else None for value in told.gamma.tolist()]
     return {"gamma": gamma, **_told(told.margin, "margin", never), "escape": told.escape,
-            **_told(told.bound, "escape_bound", "the margin is too far below 0"),
+            **bound_fields("escape_bound", told.bound),
             **_told(told.residence, "residence", "the state is never left at this tau")}
 
 
@@ -94,8 +95,25 @@ def _told(value: float, name: str, reason: str) -> Record:
     return {name: value} if np.isfinite(value) else {name: None, f"{name}_reason": reason}
 
 
+def allowed_field(allow: tuple[str, ...] | None) -> Record:
+    """The field that names the only words that the contexts' chains may draw; none where they may draw all."""
+    return {} if allow is None else {"allow": ",".join(allow)}
+
+
+class _Kind(NamedTuple):
+    """What contexts that are put together share: their length, their free sites, the words that may be drawn."""
+
+    n: int
+    sites: tuple[int, ...]
+    allow: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, text: Input, sites: Ids) -> "_Kind":
+        return cls(len(text.ids), tuple(sites.tolist()), text.chain.law.allow)
+
+
 class _Group:
-    """The contexts of one temperature and length."""
+    """The contexts of one temperature and kind."""
 
     def __init__(self, sites: Ids) -> None:
         self.sites, self.count = sites, 0
@@ -105,24 +123,29 @@ class _Group:
         self.chains: list[Any] = []
 
 
+def _order(kind: _Kind) -> tuple[int, tuple[int, ...], tuple[str, ...]]:
+    return kind.n, kind.sites, kind.allow or ()
+
+
 class Tally:
     """What --summary holds: entrywise largest matrices, contractions, and rows that crossings are looked for in."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self.options = options
         self.room = Room(options["keep_mb"] << 20)
-        self.groups: dict[tuple[float, int], _Group] = {}
-        self.crossings: dict[int, Crossing] = {}
+        self.groups: dict[tuple[float, _Kind], _Group] = {}
+        self.crossings: dict[_Kind, Crossing] = {}
 
-    def crossing(self, n: int, free: int) -> Crossing:
-        """The crossing of texts of n tokens, of which so many are free."""
-        if n not in self.crossings:
-            self.crossings[n] = Crossing(free, self.room)
-        return self.crossings[n]
+    def crossing(self, text: Input, sites: Ids) -> Crossing:
+        """The crossing of texts like this one with these free sites."""
+        kind = _Kind.of(text, sites)
+        if kind not in self.crossings:
+            self.crossings[kind] = Crossing(len(sites), self.room)
+        return self.crossings[kind]
 
-    def take(self, tau: float, n: int, sites: Ids, found: Compared, k: int, text: Input) -> None:
+    def take(self, tau: float, sites: Ids, found: Compared, k: int, text: Input) -> None:
         """One context at its k-th temperature."""
-        group = self.groups.setdefault((tau, n), _Group(sites))
+        group = self.groups.setdefault((tau, _Kind.of(text, sites)), _Group(sites))
         group.count += 1
         group.matrix = np.maximum(group.matrix, found.matrix(k))
         group.moved = np.maximum(group.moved, found.oscillation_matrix())
@@ -135,25 +158,26 @@ class Tally:
             group.texts.append(chain[1] if state else text.name)
 
     def summaries(self, run: str, head: HeadBound | None, advance: Callable[[float], None]) -> Iterator[Record]:
-        """A summary for each temperature and length, then one for each length."""
+        """A summary for each temperature and kind of contexts, then one for each kind."""
         if head is None:
             return
         eps = self.options["eps"]
-        for (tau, n), group in sorted(self.groups.items()):
-            yield {"type": "summary", "of": "influence", "over": "group", "run": run, "tau": tau, "n": n,
-                   "sites": group.sites.tolist(), "count": group.count, "estimate": "lower",
-                   "draw": self.options["draw"], **sizes(group.matrix, group.moved, tau, eps),
+        for (tau, kind), group in sorted(self.groups.items(), key=lambda item: (item[0][0], *_order(item[0][1]))):
+            yield {"type": "summary", "of": "influence", "over": "group", "run": run, "tau": tau, "n": kind.n,
+                   **allowed_field(kind.allow), "sites": group.sites.tolist(), "count": group.count,
+                   "estimate": "lower", "draw": self.options["draw"], **sizes(group.matrix, group.moved, tau, eps),
                    "row_sums": group.matrix.sum(axis=1).tolist(), "column_sums": group.matrix.sum(axis=0).tolist(),
                    **self._typical(group), **certified(head, len(group.sites), tau, eps),
                    **(matrices(group.matrix, group.moved) if self.options["matrix"] else {})}
-        for n, crossing in sorted(self.crossings.items()):
+        for kind, crossing in sorted(self.crossings.items(), key=lambda item: _order(item[0])):
             crossing.advance = advance
             brackets: Record | None = None
             if self.options["keep_mb"]:
                 brackets = {name: crossing.bracket(k)._asdict() for k, name in enumerate(("row", "column", "spectral"))}
             reason = {} if brackets else {"crossing_reason": "not looked for with --keep-mb 0"}
-            yield {"type": "summary", "of": "influence", "over": "length", "run": run, "n": n, "estimate": "lower",
-                   "draw": self.options["draw"], "crossing": brackets, **reason,
+            yield {"type": "summary", "of": "influence", "over": "length", "run": run, "n": kind.n, "estimate": "lower",
+                   **allowed_field(kind.allow), "sites": list(kind.sites), "draw": self.options["draw"],
+                   "crossing": brackets, **reason,
                    **certified(head, crossing.n, None, eps)}
 
     def _typical(self, group: _Group) -> Record:

@@ -1,20 +1,19 @@
 """The contexts of mlm-influence: changed, compared, written as records or kept for the summary."""
 
 from functools import partial
-from math import isfinite
 from typing import Any
 
 import numpy as np
 
 from mlmglauber.commands.base import Filter
-from mlmglauber.commands.influence_records import Tally, context_fields
-from mlmglauber.commands.inputs import Input, Inputs, check_frozen
+from mlmglauber.commands.influence_records import Tally, allowed_field, context_fields
+from mlmglauber.commands.inputs import Input, Inputs
 from mlmglauber.dynamics.glauber import NotFiniteError
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.measures.influence_context import Advance, Compared, ascend, check_rows, compare
 from mlmglauber.measures.influence_draw import Ascent, draw_changes
 from mlmglauber.measures.margins import margins, site_rows
-from mlmglauber.models.conditionals import Floats, Ids, TextModel
+from mlmglauber.models.conditionals import Floats, Ids
 from mlmglauber.models.head_bound import HeadBound, head_bound
 from mlmglauber.models.token_vectors import token_vectors
 from mlmglauber.stream.errors import RecordError
@@ -67,11 +66,9 @@ class Influences:
             self.filter.output.write(record)
 
     def _answer(self, text: Input, progress: Advance) -> None:
-        model, options = self._model(), self.options
-        taus = options["tau"] or [own_tau(text.record)]
-        frozen = options["freeze"] or []
-        check_frozen(frozen, len(text.ids))
-        ids, sites = np.array(text.ids), np.setdiff1d(np.arange(len(text.ids)), frozen)
+        model, options = text.model, self.options
+        taus = options["tau"] or [own_tau(text)]
+        ids, sites = np.array(text.ids), np.setdiff1d(np.arange(len(text.ids)), text.frozen(options["freeze"]))
         try:
             base = site_rows(model, ids, sites)
             check_rows(base)
@@ -80,27 +77,28 @@ class Influences:
         except NotFiniteError as error:
             raise RecordError("the model's conditionals are not finite; the text is left out") from error
         if self.head is None:
-            self.head = head_bound(model)
+            self.head = head_bound(self.inputs.model)  # of all tokens: it holds for the chain's own too
         for k, tau in enumerate(taus):
             if options["summary"]:
-                self.tally.take(tau, len(ids), sites, found, k, text)
+                self.tally.take(tau, sites, found, k, text)
                 continue
             told = margins(base, ids[sites], tau, int(model.allowed.sum()))
-            record: Record = {"type": "influence", "run": self.inputs.run, "id": text.name, "tau": tau, "n": len(ids)}
+            record: Record = {"type": "influence", "run": self.inputs.run, "id": text.name, "tau": tau, "n": len(ids),
+                              **allowed_field(text.chain.law.allow)}
             record |= context_fields(options, taus, sites, found, k, self.head, told)
             if options["matrix"]:
                 record["words"] = [model.decode([token]) for token in text.ids]
             self.filter.output.write(text.answer(record | {"text": model.decode(text.ids)}))
         if options["summary"]:
-            self.tally.crossing(len(ids), len(sites)).move(found.oscillation_matrix())
+            self.tally.crossing(text, sites).move(found.oscillation_matrix())
 
     def _compare(self, text: Input, ids: Ids, sites: Ids, base: Floats, taus: list[float],
                  progress: Advance) -> Compared:
-        model, options, count = self._model(), self.options, self.options["replacements"]
-        keep = self.tally.crossing(len(ids), len(sites)).take if options["summary"] and options["keep_mb"] else None
+        model, options, count = text.model, self.options, self.options["replacements"]
+        keep = self.tally.crossing(text, sites).take if options["summary"] and options["keep_mb"] else None
         if options["draw"] == "worst":
             if self.vectors is None:
-                self.vectors = token_vectors(model)
+                self.vectors = token_vectors(self.inputs.model)
             ascent = Ascent(self.vectors, ids[sites], model.allowed, count)
             return ascend(model, ids, sites, base, ascent, taus, keep, progress)
         uniforms = Stream(options["seed"], text.name, 0, "replacement").uniforms(0, len(ids) * count)
@@ -108,14 +106,10 @@ class Influences:
                                uniforms.reshape(len(ids), count)[sites], taus[0])
         return compare(model, ids, sites, base, changes, taus, keep, progress)
 
-    def _model(self) -> TextModel:
-        assert self.inputs.model is not None
-        return self.inputs.model
 
-
-def own_tau(record: Record) -> float:
+def own_tau(text: Input) -> float:
     """The temperature of the chain that a state is of; 1 for a text."""
-    tau = record.get("tau", 1.0)
-    if isinstance(tau, bool) or not isinstance(tau, (int, float)) or not isfinite(tau) or tau < 0:
-        raise RecordError(f'"tau" is {tau!r}, no temperature; correct it, or give --tau')
-    return float(tau)
+    if "tau" in text.record and text.record["tau"] is None:
+        raise RecordError('"tau" is null, no temperature; correct it, or give --tau')
+    tau = text.chain.tau_of(text.record)
+    return 1.0 if tau is None else tau

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from mlmglauber.commands.base import Filter
+from mlmglauber.commands.chain_run import NO_RUN, ChainModels, ChainRun
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model
 from mlmglauber.stream.errors import RecordError
@@ -21,13 +22,26 @@ MODEL_OPTIONS = ("model", "dtype", "batch_size", "device", "revision", "trust_re
 
 
 class Input(NamedTuple):
-    """One text: where it stands, what it is called, its token ids, and the fields that its answers inherit."""
+    """One text: where it stands, what it is called, its token ids, and the fields that its answers inherit.
+
+    chain: the run of a state's chain, and model: the model as that chain has it; for a text, NO_RUN and the model.
+    """
 
     place: str
     name: str
     ids: list[int]
     inherited: Record
     record: Record
+    chain: ChainRun
+    model: TextModel
+
+    def frozen(self, own: list[int] | None) -> list[int]:
+        """The sites that do not move: those of --freeze and those of the chain; RecordError where none is left."""
+        n = len(self.ids)
+        check_frozen(own or [], n)
+        sites = sorted({*(own or []), *(site for site in self.chain.law.freeze if site < n)})
+        check_frozen(sites, n)
+        return sites
 
     def answer(self, answer: Record) -> Record:
         """A record made of this text, with the fields that it inherits."""
@@ -47,6 +61,7 @@ class Inputs:
         self.filter, self.command, self.options, self._opener = filter, command, options, opener
         self._write = write or filter.output.write
         self.model: TextModel | None = None
+        self.chains: ChainModels | None = None
         self.run = ""
         self.too_short = 0
 
@@ -78,13 +93,19 @@ class Inputs:
     def _input(self, record: Record) -> Input | None:
         if self.model is None:
             self.model = self._open(record)
+            self.chains = ChainModels(self.filter, self.model)
+        assert self.chains is not None
+        chain, model = NO_RUN, self.model
+        if record.get("type") == "state":
+            chain = self.filter.runs.of(record)
+            model = self.chains.of(chain)
         name = record_id(record, self.filter.count - 1)
         ids = token_ids(self.model, record, self.options.get("length"))
         if ids is None:
             self.too_short += 1
             return None
         inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
-        return Input(self.filter.place, name, ids, inherited, record)
+        return Input(self.filter.place, name, ids, inherited, record, chain, model)
 
     def _open(self, first: Record) -> TextModel:
         options = self.options

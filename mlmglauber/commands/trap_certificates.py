@@ -34,7 +34,12 @@ class Certificates:
     def run(self) -> None:
         """The first texts make the contexts; the others are checked and no more."""
         for batch in self.inputs.batches(self.rows):
-            self.texts += batch[: self.contexts - len(self.texts)]
+            for text in batch[: self.contexts - len(self.texts)]:
+                with self.filter.guard(text.place):
+                    if text.chain.law.restrictions():
+                        raise RecordError("a state of a run with --allow or --freeze, while copies are looked for in "
+                                          "the whole model at all sites; give its text without its ids")
+                    self.texts.append(text)
         if not self.texts:
             return
         model = self.inputs.model

@@ -1,8 +1,8 @@
 """One chain as its state records tell it: whether they show every change, and the traps that they decide."""
 
 from collections.abc import Sequence
-from math import isfinite
 
+from mlmglauber.commands.chain_run import ChainRun
 from mlmglauber.commands.inputs import OWN_FIELDS
 from mlmglauber.measures.traps import Tracker, Trap
 from mlmglauber.stream.errors import RecordError
@@ -12,14 +12,11 @@ from mlmglauber.stream.records import Record
 class Chain:
     """One chain: its name, its traps so far, and whether its records show every change."""
 
-    def __init__(self, record: Record, number: int, text: int, upstream: Record | None, tracker: Tracker) -> None:
-        self.tau, self.n = record.get("tau"), len(record["ids"])
-        if not (self.tau is None or (type(self.tau) in (int, float) and isfinite(self.tau) and self.tau >= 0)):
-            raise RecordError('"tau" is no temperature; these are not state records of mlm-sample')
-        self.named = {key: record.get(key) for key in ("run", "id", "chain", "tau")} | {"n": self.n}
+    def __init__(self, record: Record, number: int, text: int, run: ChainRun, tracker: Tracker) -> None:
+        self.tau, self.n = run.tau_of(record), len(record["ids"])
+        self.named = {key: record.get(key) for key in ("run", "id", "chain")} | {"tau": self.tau, "n": self.n}
         self.inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
-        self.number, self.text, self.upstream, self.tracker = number, text, upstream, tracker
-        self.whole = shows_all(upstream)
+        self.number, self.text, self.run, self.tracker = number, text, run, tracker
         self.first_step = record["step"]
         self._state: tuple[int, ...] | None = None
         self._step, self._doubt = -1, 1
@@ -49,22 +46,14 @@ class Chain:
             return doubt
         before, site = self._state, record.get("site")
         assert before is not None
-        if self.whole is False:
+        if self.run.shows_all is False:
             return steps
         if state == before:
             if record.get("changed"):
                 return max(doubt, steps)  # it left, and came back with this very step
-            if self.whole is None and "pll" not in record:
+            if self.run.shows_all is None and "pll" not in record:
                 self._doubt = steps
             return doubt
         explained = (type(site) is int and 0 <= site < self.n and record.get("old") == before[site]
                      and state[:site] == before[:site] and state[site + 1 :] == before[site + 1 :])
         return doubt if explained else max(doubt, steps)
-
-
-def shows_all(upstream: Record | None) -> bool | None:
-    """Whether a run's states show every change, by its run record; None where that is not known."""
-    options = (upstream or {}).get("options")
-    if upstream is None or upstream.get("command") != "mlm-sample" or not isinstance(options, dict):
-        return None
-    return bool(options.get("on_change")) or options.get("every") == 1

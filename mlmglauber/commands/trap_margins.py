@@ -1,16 +1,17 @@
 """What the model, opened with the first trap, says of representatives: margins, escape, residence."""
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from math import inf, isfinite
-from typing import Any
 
 import numpy as np
 
+from mlmglauber.commands.chain_run import ChainModels, ChainRun, Law
 from mlmglauber.commands.inputs import Inputs
 from mlmglauber.measures.margins import Margins, margins, site_rows
 from mlmglauber.measures.repetition import repetition
-from mlmglauber.models.conditionals import TextModel
-from mlmglauber.stream.errors import RecordError, UsageError
+from mlmglauber.models.conditionals import Ids, TextModel
+from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record
 
 REMEMBERED = 4096
@@ -20,56 +21,44 @@ REMEMBERED = 4096
 class Representatives(Inputs):
     """The model of traps that were found in records: opened, and told of in a run record, when the first one comes."""
 
-    _known: "OrderedDict[tuple[float, tuple[int, ...], tuple[int, ...]], Margins] | None" = None
+    _known: "OrderedDict[tuple[Law, float, tuple[int, ...]], Margins] | None" = None
 
-    def margins(self, first: Record, ids: tuple[int, ...], tau: float, upstream: Record | None) -> Margins:
-        """Margins of a state at the sites that its chain draws at. first: the trap's record, upstream: its run's."""
-        if self.model is None:
+    def model_of(self, first: Record, run: ChainRun) -> TextModel:
+        """The model as a run's chains have it. first: a record of what it is needed for."""
+        if self.model is None or self.chains is None:
             self.model = self._open(first)
+            self.chains = ChainModels(self.filter, self.model, "leave margins out with --no-model")
+        return self.chains.of(run)
+
+    def margins(self, first: Record, ids: tuple[int, ...], tau: float, run: ChainRun) -> Margins:
+        """Margins of a state of a run at the sites that its chains draw at, of the tokens that they may draw."""
+        model = self.model_of(first, run)
+        if self._known is None:
             self._known = OrderedDict()
-            self._checked: set[Any] = set()
-        assert self._known is not None
-        if upstream is not None and upstream["run"] not in self._checked:
-            self._check(upstream)
-        free = free_sites(len(ids), upstream)
-        key = (tau, ids, free)
+        key = (run.law, tau, ids)
         found = self._known.pop(key, None)
         if found is None:
-            found = state_margins(self.model, ids, tau, free)
+            found = state_margins(model, ids, tau, run.free_sites(len(ids)))
         self._known[key] = found
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
         return found
 
-    def _check(self, upstream: Record) -> None:
-        """The chains must be of this very model: with another one the margins would be of another law."""
-        assert self.model is not None
-        ours = self.model.describe()
-        for key in ("hash", "revision", "model"):
-            if ours.get(key) is not None and upstream.get(key) is not None:
-                if ours[key] != upstream[key]:
-                    raise UsageError(f"run {upstream['run']} is of the model {upstream.get('model')} ({key} "
-                                     f"{upstream[key]}), not of {ours['model']} ({ours[key]}); name its model with -m, "
-                                     "or leave margins out with --no-model")
-                break
-        if upstream.get("dtype") not in (None, ours["dtype"]):
-            self.filter.words.say(f"run {upstream['run']} was made in {upstream['dtype']}, margins are computed in "
-                                  f"{ours['dtype']}; give --dtype {upstream['dtype']} for those of the chains")
-        self._checked.add(upstream["run"])
 
-
-def free_sites(n: int, upstream: Record | None) -> tuple[int, ...]:
-    """The sites that a chain draws at, by its run record: all but the frozen ones."""
-    frozen = ((upstream or {}).get("options") or {}).get("freeze") or []
-    return tuple(site for site in range(n) if site not in frozen)
+def checked_sites(model: TextModel, ids: Sequence[int], free: Sequence[int] | None) -> Ids:
+    """The sites of a state that are drawn at, all by default; RecordError where it is no state of the model."""
+    if len(ids) > model.max_sites:
+        raise RecordError(f"{len(ids)} tokens, the model takes {model.max_sites}; these states are of another model")
+    model.check_ids(ids)
+    sites = np.arange(len(ids)) if free is None else np.array(free, dtype=np.int64)
+    if not len(sites):
+        raise RecordError("every site is frozen: no step changes this state")
+    return sites
 
 
 def state_margins(model: TextModel, ids: tuple[int, ...], tau: float, free: tuple[int, ...] | None = None) -> Margins:
     """Margins of one state; RecordError where it is none of the model, or a conditional is not finite."""
-    if len(ids) > model.max_sites:
-        raise RecordError(f"{len(ids)} tokens, the model takes {model.max_sites}; these states are of another model")
-    model.check_ids(ids)
-    sites, state = np.arange(len(ids)) if free is None else np.array(free), np.array(ids)
+    sites, state = checked_sites(model, ids, free), np.array(ids)
     try:
         return margins(site_rows(model, state, sites), state[sites], tau, int(model.allowed.sum()))
     except ValueError as error:
@@ -78,7 +67,8 @@ def state_margins(model: TextModel, ids: tuple[int, ...], tau: float, free: tupl
 
 def margin_fields(found: Margins) -> Record:
     """What the conditionals say of a state at tau = 1: kind, margins, pseudo-log-likelihood, entropy."""
-    fields: Record = {"kind": "perfect" if found.argmax == 1 else "approximate", "argmax": found.argmax}
+    fields: Record = {"kind": "perfect" if found.perfect else "approximate", "argmax": found.argmax,
+                      **({"ties": found.ties} if found.ties else {})}
     fields |= _number("margin", found.margin, "a token of the state is never drawn" if found.margin < 0
                       else "no other token is allowed")
     fields["gamma"] = [gamma if isfinite(gamma) else None for gamma in found.gamma.tolist()]
@@ -88,7 +78,12 @@ def margin_fields(found: Margins) -> Record:
 def escape_fields(found: Margins) -> Record:
     """The chance that one step leaves the state, at the margins' temperature, and what follows from it."""
     return ({"escape": found.escape} | _number("expected", found.residence, "the state is never left")
-            | _number("bound", found.bound, "it is beyond all floats"))
+            | bound_fields("bound", found.bound))
+
+
+def bound_fields(name: str, bound: float) -> Record:
+    """A bound of a probability; null with the reason where it is 1 or above: then it says nothing."""
+    return {name: bound} if bound < 1 else {name: None, f"{name}_reason": "it is 1 or above and says nothing"}
 
 
 def _number(name: str, value: float, reason: str) -> Record:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.commands.base import Filter
+from mlmglauber.commands.chain_run import Law
 from mlmglauber.commands.inputs import Input, Inputs
 from mlmglauber.commands.trap_margins import escape_fields, margin_fields, repetition_fields, state_margins
 from mlmglauber.dynamics.engine import Engine
@@ -18,8 +19,8 @@ QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 class _Found:
     """One fixed point or cycle, and the texts that lead there."""
 
-    def __init__(self, ending: Ending) -> None:
-        self.ending = ending
+    def __init__(self, ending: Ending, text: Input) -> None:
+        self.ending, self.text = ending, text
         self.starts: list[str] = []
         self.sweeps: list[int] = []
 
@@ -30,8 +31,8 @@ class Search:
     def __init__(self, filter: Filter, options: dict[str, Any], max_sweeps: int, summary: bool) -> None:
         self.filter, self.taus, self.max_sweeps, self.summary = filter, options["tau"], max_sweeps, summary
         self.inputs = Inputs(filter, "mlm-traps", options | {"find": True, "max_sweeps": max_sweeps})
-        self.engine: Engine | None = None
-        self.found: dict[tuple[bytes, ...], _Found] = {}
+        self.engines: dict[Law, Engine] = {}
+        self.found: dict[tuple[Law, tuple[bytes, ...]], _Found] = {}
         self.unfinished = 0
 
     def run(self) -> None:
@@ -39,19 +40,28 @@ class Search:
         rows = self.inputs.options["batch_size"]
         with self.filter.words.bar("records") as progress:
             for batch in self.inputs.batches(rows):
-                assert self.inputs.model is not None
-                if self.engine is None:
-                    self.engine = Engine(self.inputs.model, rows)
-                endings = descend(self.engine, [text.ids for text in batch], self.max_sweeps)
-                for text, ending in zip(batch, endings, strict=True):
-                    with self.filter.guard(text.place):
-                        self._keep(text, ending)
+                for law, texts in self._by_law(batch).items():
+                    engine = self.engines.setdefault(law, Engine(texts[0].model, rows))
+                    endings = descend(engine, [text.ids for text in texts], self.max_sweeps, law.freeze)
+                    for text, ending in zip(texts, endings, strict=True):
+                        with self.filter.guard(text.place):
+                            self._keep(text, ending)
                 progress(len(batch))
         if self.unfinished:
             self.filter.words.say(f"{self.unfinished} texts came to no end in {self.max_sweeps} sweeps; raise "
                                   "--max-sweeps")
-        if self.engine is not None:
+        if self.engines:
             self._write()
+
+    def _by_law(self, batch: list[Input]) -> dict[Law, list[Input]]:
+        """The texts, and the states by the law of their chains: what may be drawn, and which sites do not move."""
+        found: dict[Law, list[Input]] = {}
+        for text in batch:
+            with self.filter.guard(text.place):
+                text.frozen(None)
+                law = Law(allow=text.chain.law.allow, freeze=text.chain.law.freeze)
+                found.setdefault(law, []).append(text)
+        return found
 
     def _keep(self, text: Input, ending: Ending) -> None:
         if ending.kind == "not_finite":
@@ -59,7 +69,8 @@ class Search:
         if ending.kind == "unfinished":
             self.unfinished += 1
             return
-        found = self.found.setdefault(tuple(state.tobytes() for state in ending.states), _Found(ending))
+        law = Law(allow=text.chain.law.allow, freeze=text.chain.law.freeze)
+        found = self.found.setdefault((law, tuple(state.tobytes() for state in ending.states)), _Found(ending, text))
         found.starts.append(text.name)
         found.sweeps.append(ending.sweeps)
 
@@ -73,16 +84,17 @@ class Search:
             self.filter.output.write(record)
 
     def _record(self, found: _Found) -> Record:
-        model = self.inputs.model
-        assert model is not None
+        model, law = found.text.model, found.text.chain.law
         state = tuple(found.ending.states[0].tolist())
         record: Record = {"type": "trap", "run": self.inputs.run, "found": found.ending.kind, "n": len(state),
                           "text": model.decode(state), "ids": list(state), "basin_count": len(found.starts),
-                          "starts": found.starts, "sweeps": max(found.sweeps)}
+                          "starts": found.starts, "sweeps": max(found.sweeps),
+                          **law.restrictions()}
         if found.ending.kind == "cycle":
             record |= {"period": len(found.ending.states),
                        "cycle": [model.decode(ids.tolist()) for ids in found.ending.states]}
-        first, *_ = measured = [state_margins(model, state, tau) for tau in self.taus]
+        first, *_ = measured = [state_margins(model, state, tau, found.text.chain.free_sites(len(state)))
+                                for tau in self.taus]
         return record | margin_fields(first) | repetition_fields(state) | {
             "at": [{"tau": tau} | escape_fields(one) for tau, one in zip(self.taus, measured, strict=True)]}
 

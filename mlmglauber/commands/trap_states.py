@@ -1,20 +1,31 @@
 """Traps of the chains in state records: what mlm-traps does without --find, --certify and --scan-tokens."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from mlmglauber.commands.base import Filter
+from mlmglauber.commands.chain_run import Law
 from mlmglauber.commands.trap_chain import Chain
 from mlmglauber.commands.trap_margins import Representatives, escape_fields, margin_fields, repetition_fields
 from mlmglauber.measures.margins import Margins
-from mlmglauber.measures.residence import Holding, beyond_selection, holding_ratio
+from mlmglauber.measures.residence import holding_ratio
 from mlmglauber.measures.trap_summary import Group, Weight, summarise
 from mlmglauber.measures.traps import Tracker, Trap
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record, chain_key
 
 INTEGERS = {int}
-UPSTREAM = ("run", "command", "model", "hash", "revision", "dtype", "options")
-"""What is kept of the run record of chains."""
+
+
+class Kind(NamedTuple):
+    """What chains that are put together share."""
+
+    law: Law
+    tau: float | None
+    n: int
+
+    def order(self) -> tuple[bool, float, int, str]:
+        return self.tau is None, self.tau or 0, self.n, str(self.law)
 
 
 class States:
@@ -29,15 +40,12 @@ class States:
         """The run record, which --summary writes at the end."""
         self.chains: dict[Any, Chain] = {}
         self.texts: dict[Any, int] = {}
-        self.runs: dict[str, Record] = {}
-        self.groups: dict[Any, Group] = {}
+        self.groups: dict[Kind, Group] = {}
 
     def handle(self, record: Record) -> None:
         """One record of the input; a RecordError is of that record."""
         kind = record.get("type")
         if kind != "state":
-            if kind == "run" and isinstance(record.get("run"), str):
-                self.runs[record["run"]] = {key: record.get(key) for key in UPSTREAM}
             if not self.summary:
                 self.filter.output.write(record)
             return
@@ -49,12 +57,11 @@ class States:
         key = chain_key(record)
         chain = self.chains.get(key)
         if chain is None:
+            run = self.filter.runs.of(record)
             text = self.texts.setdefault(key[1], len(self.texts))
-            chain = self.chains[key] = Chain(record, len(self.chains), text, self.runs.get(str(key[0])),
+            chain = self.chains[key] = Chain(record, len(self.chains), text, run,
                                              Tracker(self.radius, self.min_steps))
-        for trap in chain.see(record, ids, step):
-            with self.filter.guard(self.filter.place):
-                self._tell(chain, trap)
+        self._tell_all(chain, chain.see(record, ids, step), self.filter.place)
 
     def _write(self, record: Record) -> None:
         if self.summary:
@@ -65,18 +72,35 @@ class States:
     def end(self) -> None:
         """The end of the input: every chain's last traps, and the summaries' groups."""
         for chain in self.chains.values():
-            for trap in chain.tracker.end():
-                with self.filter.guard(f"chain {chain.named['run']}/{chain.named['id']}/{chain.named['chain']}"):
-                    self._tell(chain, trap)
+            self._tell_all(chain, chain.tracker.end(),
+                           f"chain {chain.named['run']}/{chain.named['id']}/{chain.named['chain']}")
             self._group(chain).add_chain(chain.text, chain.tracker.step - chain.first_step)
 
     def summaries(self) -> list[Record]:
-        """A summary for each temperature and length."""
-        ordered = sorted(self.groups.items(), key=lambda item: (item[0][0] is None, item[0][0] or 0, item[0][1]))
-        return [summarise(tau, n, group) for (tau, n), group in ordered]
+        """A summary for each law, temperature and length: chains of two laws are not put together."""
+        return [summarise(kind.tau, kind.n, group) | kind.law.fields() for kind, group in
+                sorted(self.groups.items(), key=lambda item: item[0].order())]
 
     def _group(self, chain: Chain) -> Group:
-        return self.groups.setdefault((chain.tau, chain.n), Group())
+        return self.groups.setdefault(Kind(chain.run.law, chain.tau, chain.n), Group())
+
+    def _tell_all(self, chain: Chain, traps: Sequence[Trap], place: str) -> None:
+        """Write traps, and with --summary score what a chain has made beyond its traps' first steps."""
+        for trap in traps:
+            with self.filter.guard(place):
+                self._tell(chain, trap)
+        for score in chain.tracker.scores():
+            if self.summary and self.representatives is not None and chain.tau is not None and not self._unfair(
+                    chain, score.resolution):
+                with self.filter.guard(place):
+                    found = self.representatives.margins(chain.named, score.state, chain.tau, chain.run)
+                    self._group(chain).scores.append((score.holding, found.escape, chain.text))
+
+    def _unfair(self, chain: Chain, resolution: int) -> str | None:
+        """Why the steps at a state have no geometric law; None where they have."""
+        if chain.run.scan != "random":
+            return f"the scan is {chain.run.scan}"
+        return "stays are not seen at full resolution" if resolution > 1 else None
 
     def _tell(self, chain: Chain, trap: Trap) -> None:
         record: Record = {
@@ -91,25 +115,21 @@ class States:
             record |= {"kind": None, "margin": None, "escape": None, "expected": None,
                        "reason": "no model" if self.representatives is None else "no temperature"}
         else:
-            found = self.representatives.margins(record, trap.state, chain.tau, chain.upstream)
-            holding, fields = self._against_geometric(chain, trap, found)
-            record |= margin_fields(found) | escape_fields(found) | fields
+            found = self.representatives.margins(record, trap.state, chain.tau, chain.run)
+            record |= margin_fields(found) | escape_fields(found) | self._against_geometric(chain, trap, found)
             record["margins_run"] = self.representatives.run
-            weight = Weight(found.argmax == 1, found.margin, found.escape, holding, chain.text)
+            weight = Weight(found.perfect, found.margin, found.escape)
         self._group(chain).add(trap.state, trap.label, chain.number, chain.text, trap.residence, trap.censored,
                                trap.resolution, weight)
         if not self.summary:
             self.filter.output.write(record | {k: v for k, v in chain.inherited.items() if k not in record})
 
-    def _against_geometric(self, chain: Chain, trap: Trap, found: Margins) -> tuple[Holding | None, Record]:
-        """The stays at the representative against 1 / escape: the one stay of radius 0 without its chosen length."""
-        scan = ((chain.upstream or {}).get("options") or {}).get("scan", "random")
-        if scan != "random" or trap.resolution > 1:
-            why = f"the scan is {scan}" if scan != "random" else "stays are not seen at full resolution"
-            return None, {"ratio": None, "ratio_low": None, "ratio_high": None, "ratio_reason": why}
-        holding = Holding(trap.held, trap.exits, ends_by_exit=trap.exits == trap.visits)
-        if self.radius == 0:
-            holding = beyond_selection(holding, self.min_steps)
-        ratio = holding_ratio(holding, found.escape)
-        return holding, {"ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high,
-                         **({"ratio_reason": ratio.reason} if ratio.reason else {})}
+    def _against_geometric(self, chain: Chain, trap: Trap, found: Margins) -> Record:
+        """The steps at the representative, from the --min-steps-th of the trap on, against 1 / escape."""
+        why = self._unfair(chain, trap.resolution)
+        if why is not None:
+            return {"ratio": None, "ratio_low": None, "ratio_high": None, "ratio_reason": why}
+        ratio = holding_ratio(trap.beyond, found.escape)
+        return {"ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high,
+                "ratio_steps": trap.beyond.steps, "ratio_exits": trap.beyond.exits,
+                **({"ratio_reason": ratio.reason} if ratio.reason else {})}

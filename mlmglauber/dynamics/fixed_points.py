@@ -31,11 +31,11 @@ class Ending(NamedTuple):
 class _Descent:
     """One start on its way, with its state after each sweep."""
 
-    def __init__(self, ids: Sequence[int], max_sweeps: int) -> None:
-        n = len(ids)
-        self.chain = Chain(ids, tau=0.0, seed=0, record="", number=0, watch=Watch(max_sweeps * n, every=0),
-                           scan="systematic")
-        self.chain.horizon = min(n, self.chain.watch.last)
+    def __init__(self, ids: Sequence[int], max_sweeps: int, frozen: Sequence[int]) -> None:
+        self.sweep = len(set(range(len(ids))) - set(frozen))
+        self.chain = Chain(ids, tau=0.0, seed=0, record="", number=0, watch=Watch(max_sweeps * self.sweep, every=0),
+                           scan="systematic", frozen=frozen)
+        self.chain.horizon = min(self.sweep, self.chain.watch.last)
         self.path = [self.chain.ids.copy()]
         self.seen = {self.path[0].tobytes(): 0}
         self.ending: Ending | None = None
@@ -62,18 +62,19 @@ class _Descent:
         else:
             self.seen[chain.ids.tobytes()] = len(self.path)
             self.path.append(chain.ids.copy())
-            chain.horizon = min(chain.step + len(chain.ids), chain.watch.last)
+            chain.horizon = min(chain.step + self.sweep, chain.watch.last)
 
 
-def descend(engine: Engine, starts: Sequence[Sequence[int]], max_sweeps: int) -> list[Ending]:
-    """The ending of each start, all of them in shared batches. max_sweeps: at least 1.
+def descend(engine: Engine, starts: Sequence[Sequence[int]], max_sweeps: int,
+            frozen: Sequence[int] = ()) -> list[Ending]:
+    """The ending of each start, all of them in shared batches. max_sweeps: at least 1. frozen: sites that do not move.
 
     >>> from mlmglauber.models.conditionals import TableConditional
     >>> table = TableConditional([[[.8, .2], [.3, .7]], [[.6, .4], [.4, .6]]])
     >>> [(ending.kind, ending.states[0].tolist()) for ending in descend(Engine(table), [[0, 1], [1, 0]], 9)]
     [('fixed_point', [1, 1]), ('fixed_point', [0, 0])]
     """
-    descents = [_Descent(start, max_sweeps) for start in starts]
+    descents = [_Descent(start, max_sweeps, frozen) for start in starts]
     while under_way := [descent for descent in descents if descent.ending is None]:
         engine.advance([descent.chain for descent in under_way])
         for descent in under_way:

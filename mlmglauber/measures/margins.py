@@ -13,23 +13,43 @@ class Margins(NamedTuple):
     """What the conditionals at the n sites of one state say, in nats at tau = 1 unless told otherwise.
 
     gamma: (n,) gamma_i = l_i(x_i) - max_{v != x_i} l_i(v), -inf where x_i is never drawn. margin: gamma = min_i
-    gamma_i. argmax: share of the sites whose token is the likeliest there; 1 is a perfect trap. pll:
-    sum_i log p(x_i | x_-i), -inf with a token that is never drawn. entropy: mean over sites of H(p_i), at tau = 1.
-    stay: (n,) p_tau(x_i | x_-i).
+    gamma_i. argmax: share of the sites whose token is the one that tau = 0 draws (see is_argmax). ties: sites at which
+    another token is as likely. pll: sum_i log p(x_i | x_-i), -inf with a token that is never drawn. entropy: mean over
+    sites of H(p_i), at tau = 1. stay: (n,) p_tau(x_i | x_-i).
     escape: (1/n) sum_i (1 - stay_i), exactly the chance that one random-scan step at tau changes the state.
-    bound: (V - 1) exp(-gamma / tau) >= escape, V the number of allowed tokens; above 1 it says nothing.
+    bound: (V - 1) exp(-gamma / tau) >= escape, V the number of allowed tokens; at 1 or above it says nothing.
     residence: 1 / escape, the mean number of steps until the state is left; inf where it never is.
     """
 
     gamma: NDArray[np.float64]
     margin: float
     argmax: float
+    ties: int
     pll: float
     entropy: float
     stay: NDArray[np.float64]
     escape: float
     bound: float
     residence: float
+
+    @property
+    def perfect(self) -> bool:
+        """Every token is its conditional's argmax and no other is as likely: only then escape -> 0 as tau -> 0.
+
+        With margin 0 a chain leaves at any tau > 0: of two equally likely tokens each is drawn half of the time.
+        """
+        return self.argmax == 1 and self.margin > 0
+
+
+def is_argmax(log_probs: Floats, tokens: Ids) -> NDArray[np.bool_]:
+    """(B,) whether each token is the one that tau = 0 draws from its row: the likeliest, the lowest id of ties.
+
+    log_probs: (B, V). All that asks whether a token is its conditional's argmax asks here.
+
+    >>> is_argmax(np.log([[0.4, 0.4, 0.2], [0.1, 0.2, 0.7]]), np.array([1, 2]))
+    array([False,  True])
+    """
+    return np.asarray(np.asarray(log_probs).argmax(axis=1) == tokens)
 
 
 def site_rows(conditional: Conditional, ids: Ids, sites: Ids) -> Floats:
@@ -58,13 +78,15 @@ def margins(log_probs: Floats, tokens: Ids, tau: float, allowed: int) -> Margins
     rival = others.max(axis=1)
     with np.errstate(invalid="ignore"):
         gamma = np.where(present == -inf, -inf, present - rival)  # +inf where no other token is allowed
-    leave = _leaving(present, others, rival, tau) if tau else np.where(rows.argmax(axis=1) == tokens, 0.0, 1.0)
+    best = is_argmax(rows, tokens)
+    leave = _leaving(present, others, rival, tau) if tau else np.where(best, 0.0, 1.0)
     escape, margin = float(leave.mean()), float(gamma.min())
     chances = np.exp(rows)
     with np.errstate(invalid="ignore"):
         entropies = -np.where(chances > 0, chances * rows, 0.0).sum(axis=1)
-    return Margins(gamma, margin, float((gamma >= 0).mean()), float(present.sum()), float(entropies.mean()), 1 - leave,
-                   escape, margin_bound(margin, tau, allowed), 1 / escape if escape > 0 else inf)
+    return Margins(gamma, margin, float(best.mean()), int((gamma == 0).sum()), float(present.sum()),
+                   float(entropies.mean()), 1 - leave, escape, margin_bound(margin, tau, allowed),
+                   1 / escape if escape > 0 else inf)
 
 
 def _leaving(present: NDArray[np.float64], others: NDArray[np.float64], rival: NDArray[np.float64],

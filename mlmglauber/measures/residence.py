@@ -29,13 +29,31 @@ class Ratio(NamedTuple):
     reason: str | None
 
 
-def beyond_selection(holding: Holding, min_steps: int) -> Holding:
-    """Of a single stay that was chosen for lasting min_steps: the steps from the last of those on, geometric again.
+class Beyond:
+    """What happens at a state from a step on that was fixed in advance: the part of a stay that no choice has touched.
 
-    >>> beyond_selection(Holding(250, 1, True), 200)
-    Holding(steps=51, exits=1, ends_by_exit=True)
+    A run that is followed around a state m was not chosen by what comes after step `begin`: until then it has lasted,
+    and a run that does not come back to m afterwards adds nothing. So from `begin` on each step made from m leaves it
+    with chance e(m), independently, and sum(steps) e(m) = E(exits) for all such runs together, however and whenever
+    they end (optional stopping). Before `begin` that is not so: a run of many steps is one that happened to stay.
     """
-    return holding._replace(steps=holding.steps - min_steps + holding.ends_by_exit)
+
+    __slots__ = ("begin", "ends_by_exit", "exits", "steps")
+
+    def __init__(self, begin: int) -> None:
+        self.begin, self.steps, self.exits, self.ends_by_exit = begin, 0, 0, True
+
+    def stay(self, since: int, steps: int, leaves: bool) -> None:
+        """`steps` steps were made from the state, the first one from step `since`; `leaves`: the last one left it."""
+        scored = min(steps, since + steps - self.begin)
+        if scored > 0:
+            self.steps += scored
+            self.exits += leaves
+            self.ends_by_exit = leaves
+
+    @property
+    def holding(self) -> Holding:
+        return Holding(self.steps, self.exits, self.ends_by_exit)
 
 
 def holding_ratio(holding: Holding, escape: float) -> Ratio:

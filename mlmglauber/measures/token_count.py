@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mlmglauber.measures.margins import is_argmax
 from mlmglauber.models.conditionals import Floats, Ids
 
 Values = NDArray[np.float64]
@@ -35,7 +36,7 @@ def chances(log_probs: Floats, tokens: Ids, tau: float) -> Values:
     if not np.isfinite(best).all():
         raise ValueError("a conditional is not finite")
     if tau == 0:
-        return np.asarray((rows.argmax(axis=1) == tokens) * 1.0)
+        return np.asarray(is_argmax(rows, tokens) * 1.0)
     with np.errstate(over="ignore", under="ignore"):
         scaled = np.exp((rows - best[:, None]) / tau)
     return np.asarray(scaled[np.arange(len(rows)), tokens] / scaled.sum(axis=1))

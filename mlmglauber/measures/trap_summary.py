@@ -23,10 +23,6 @@ class Weight(NamedTuple):
     perfect: bool
     margin: float
     escape: float
-    holding: Holding | None
-    """None where the chain's steps have no geometric law."""
-    text: int
-    """What its chain started from."""
 
 
 @dataclass(slots=True)
@@ -52,6 +48,9 @@ class Group:
     residences: list[int] = field(default_factory=list)
     censored: list[bool] = field(default_factory=list)
     weights: list[Weight] = field(default_factory=list)
+    scores: list[tuple[Holding, float, int]] = field(default_factory=list)
+    """What runs made of their states beyond their first steps, with the states' escape probabilities and the chains'
+    texts: Tracker.scores. None of chains whose steps have no geometric law."""
     places: dict[State, Place] = field(default_factory=dict)
     resolution: int = 1
 
@@ -102,7 +101,7 @@ def summarise(tau: float | None, n: int | None, group: Group) -> dict[str, Any]:
         "recurring": [{"text": place.text, "ids": list(state), "traps": place.traps, "steps": place.steps,
                        "chains": len(place.chains), "texts": len(place.texts), "margin": place.margin}
                       for state, place in again[:RECURRING]],
-        **_weighed(group.weights, count),
+        **_weighed(group.weights, count, group.scores),
     }
 
 
@@ -118,15 +117,14 @@ def _quantiles(residences: Sequence[int], censored: Sequence[bool]) -> dict[str,
     return found
 
 
-def _weighed(weights: Sequence[Weight], count: int) -> dict[str, Any]:
-    """The share of perfect traps, their margins, and the stays against the geometric law."""
+def _weighed(weights: Sequence[Weight], count: int, scores: Sequence[tuple[Holding, float, int]]) -> dict[str, Any]:
+    """The share of perfect traps, their margins, and the steps beyond selection against the geometric law."""
     names = ("perfect", "margin_median", "expected_median", "ratio", "ratio_low", "ratio_high")
     if not weights or len(weights) < count:
         return dict.fromkeys(names) | {"reason": "no trap" if not count else "no model"}
-    held = [(weight.holding, weight.escape, weight.text) for weight in weights if weight.holding is not None]
-    ratio = pooled_ratio([holding for holding, _, _ in held], [escape for _, escape, _ in held],
-                         [text for _, _, text in held])
-    reason = ratio.reason if held or ratio.reason is None else "no stay with a geometric law was seen"
+    ratio = pooled_ratio([holding for holding, _, _ in scores], [escape for _, escape, _ in scores],
+                         [text for _, _, text in scores])
+    reason = ratio.reason if scores or ratio.reason is None else "no stay with a geometric law was seen"
     margins: NDArray[np.float64] = np.array([weight.margin for weight in weights])
     median = float(np.quantile(margins, 0.5, method="lower"))
     expected = float(np.quantile([1 / w.escape if w.escape else np.inf for w in weights], 0.5, method="lower"))
@@ -135,6 +133,8 @@ def _weighed(weights: Sequence[Weight], count: int) -> dict[str, Any]:
         "margin_median": median if isfinite(median) else None,
         "expected_median": expected if isfinite(expected) else None,
         "ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high,
+        "ratio_steps": sum(holding.steps for holding, _, _ in scores),
+        "ratio_exits": sum(holding.exits for holding, _, _ in scores),
         **({"ratio_reason": reason} if reason else {}),
         **({} if isfinite(median) else {"margin_reason": "a token of the median trap is never drawn"}),
         **({} if isfinite(expected) else {"expected_reason": "the median trap is never left"}),

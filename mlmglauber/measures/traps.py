@@ -27,6 +27,9 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
+from mlmglauber.measures.pieces import longest_piece
+from mlmglauber.measures.residence import Beyond, Holding
+
 OPEN = 32
 STATES = 256
 WAITING = 32
@@ -53,7 +56,8 @@ class Trap(NamedTuple):
     censored: the records end before the chain has left the ball of radius r around m. cut: it lost steps to a longer
     trap; what follows is then of the whole stretch. held: steps made from m; share: their share. visits, exits: how
     often the chain came to m and left it. states: how many there are. flicker: the sites that differ, most often first.
-    resolution: the most steps between two records in which something may have happened unseen, 1 for none.
+    resolution: the most steps between two records in which something may have happened unseen, 1 for none. beyond: the
+    steps made from m, and how many of them left it, from the L-th step after `first` of the stretch on.
     """
 
     state: State
@@ -70,24 +74,37 @@ class Trap(NamedTuple):
     states: int
     flicker: list[Flicker]
     resolution: int
+    beyond: Holding
+
+
+class Score(NamedTuple):
+    """What a run tells of its state without selection: see Tracker.scores."""
+
+    state: State
+    holding: Holding
+    resolution: int
 
 
 class _Run:
     """The chain around one state: what happened between visits to it counts only once it has come back."""
 
-    __slots__ = ("away", "away_resolution", "counts", "distance", "exits", "first", "label", "last", "open_end",
-                 "resolution", "state", "total", "visits")
+    __slots__ = ("away", "away_resolution", "beyond", "chosen", "counts", "distance", "exits", "first", "label", "last",
+                 "open_end", "resolution", "state", "total", "visits")
 
-    def __init__(self, state: State, step: int, label: Any) -> None:
+    def __init__(self, state: State, step: int, label: Any, min_steps: int) -> None:
         self.state, self.first, self.label = state, step, label
         self.last, self.open_end = step, False
         self.distance = self.exits = self.total = 0
         self.visits = self.resolution = self.away_resolution = 1
         self.counts: dict[State, int] = {state: 0}
         self.away: dict[State, int] = {}
+        self.beyond, self.chosen = Beyond(step + min_steps - 1), False
 
     def stay(self, state: State, steps: int, end: int, resolution: int, leaves: bool) -> None:
         """`steps` steps were made from a state, the last of them from step `end`."""
+        since = end + leaves - steps
+        if since <= self.beyond.begin < since + steps:
+            self.chosen = self._most_occupied_at(state, self.beyond.begin - since)
         if self.distance:
             self.away[state] = self.away.get(state, 0) + steps
             self.away_resolution = max(self.away_resolution, resolution)
@@ -98,6 +115,7 @@ class _Run:
         self.total += steps
         self.last, self.open_end = end, not leaves
         self.exits += leaves
+        self.beyond.stay(since, steps, leaves)
         self.resolution = max(self.resolution, resolution)
 
     def move(self, sites: Sequence[int], old: State, new: State, step: int) -> None:
@@ -120,6 +138,15 @@ class _Run:
     def most_occupied(self) -> bool:
         return self.counts[self.state] >= max(self.counts.values())
 
+    def _most_occupied_at(self, present: State, steps: int) -> bool:
+        """Whether no other state has had more steps so far, `steps` of them in the present stay."""
+        counts = {state: self.counts.get(state, 0) + self.away.get(state, 0) for state in (*self.counts, *self.away)}
+        counts[present] = counts.get(present, 0) + steps
+        return counts[self.state] >= max(counts.values())
+
+    def score(self) -> Score:
+        return Score(self.state, self.beyond.holding, max(self.resolution, self.away_resolution))
+
 
 def _heavier_half(counts: dict[State, int], own: State) -> dict[State, int]:
     """The half of the states that is occupied most, and a run's own state."""
@@ -138,7 +165,7 @@ class _Candidate(NamedTuple):
         held = run.counts[run.state]
         return Trap(run.state, run.label, first, last, last - first + 1 - open_end, self.censored and last == run.last,
                     (first, last) != (run.first, run.last), held, held / whole, run.visits, run.exits, len(run.counts),
-                    _flicker(run.state, run.counts, whole), run.resolution)
+                    _flicker(run.state, run.counts, whole), run.resolution, run.beyond.holding)
 
 
 def _flicker(own: State, counts: dict[State, int], whole: int) -> list[Flicker]:
@@ -172,6 +199,17 @@ class Tracker:
         self._runs: list[_Run] = []
         self._waiting: list[_Candidate] = []
         self._told = -1
+        self._scores: list[Score] = []
+
+    def scores(self) -> list[Score]:
+        """The scores of the runs that have ended since this was asked before.
+
+        Of every run that was open at its L-th step, with no other state occupied for more of its steps until then:
+        what was made from its state from that step on. Whether it became a trap is not asked, for that depends on what
+        came later; see residence.Beyond.
+        """
+        found, self._scores = self._scores, []
+        return found
 
     def see(self, step: int, state: State, resolution: int = 1, label: Any = None) -> Sequence[Trap]:
         """The chain is at `state` at `step`; the traps that this decides.
@@ -194,9 +232,11 @@ class Tracker:
         if ended:
             self._runs = [run for run in self._runs if run.distance <= self.radius]
         if all(run.distance for run in self._runs):
-            self._runs.append(_Run(state, step, label))
+            self._runs.append(_Run(state, step, label, self.min_steps))
             if len(self._runs) > OPEN:
-                self._runs.remove(min(self._runs[:-1], key=lambda run: run.counts[run.state]))
+                forgotten = min(self._runs[:-1], key=lambda run: run.counts[run.state])
+                self._runs.remove(forgotten)
+                self._score([forgotten])
         return self._close(ended, censored=False)
 
     def end(self) -> Sequence[Trap]:
@@ -214,7 +254,11 @@ class Tracker:
             run.stay(self._state, self.step - self._since, self.step - leaves, self._resolution, leaves)
         self._since, self._resolution = self.step, 1
 
+    def _score(self, ended: Sequence[_Run]) -> None:
+        self._scores += [run.score() for run in ended if run.chosen and run.beyond.steps]
+
     def _close(self, ended: Sequence[_Run], censored: bool) -> Sequence[Trap]:
+        self._score(ended)
         found = [_Candidate(run, censored) for run in ended if run.total >= self.min_steps and run.most_occupied]
         self._waiting += found
         if not self._waiting or not ended:
@@ -231,7 +275,7 @@ class Tracker:
         taken = [(-1, self._told)]
         traps = []
         for one in sorted(group, key=lambda one: (-one.run.total, one.run.first)):
-            first, last = _longest_piece(one.run.first, one.run.last, taken)
+            first, last = longest_piece(one.run.first, one.run.last, taken)
             trap = one.trap(first, last)
             if trap.residence >= self.min_steps:
                 taken.append((first, last))
@@ -250,14 +294,3 @@ def _overlapping(candidates: Sequence[_Candidate]) -> list[list[_Candidate]]:
         groups[-1].append(one)
         end = max(end, one.run.last)
     return groups
-
-
-def _longest_piece(first: int, last: int, taken: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """The longest piece of first ... last outside the taken ones, the earliest of equals; (first, first - 1): none."""
-    best, begin = (first, first - 1), first
-    for low, high in [*sorted(taken), (last + 1, last + 1)]:
-        end = min(low - 1, last)
-        if end - begin > best[1] - best[0]:
-            best = (begin, end)
-        begin = max(begin, high + 1)
-    return best
