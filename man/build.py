@@ -26,6 +26,9 @@ COMMANDS = {
     "mlm-sample": "run Glauber chains from texts",
     "mlm-traps": "find where chains get stuck, and why",
 }
+TABLES = {"mlm-basins": "basin", "mlm-couple": "couple", "mlm-drift": "drift", "mlm-exact": "exact",
+          "mlm-influence": "influence", "mlm-rect": "rect", "mlm-sample": "sample", "mlm-traps": "trap"}
+"""The file of commands/, less _table, that declares a command's tables."""
 STATUSES = {
     ExitStatus.OK: "All went well.",
     ExitStatus.FAILED: "The command failed.",
@@ -39,6 +42,24 @@ STATUSES = {
     ExitStatus.LOCKED: "Another run is writing the same file.",
     ExitStatus.INTERRUPTED: "Interrupted from the keyboard; the lines written before are whole.",
 }
+TABLE_FORMS = """\
+With
+.Fl -table ,
+tables for people.
+A column in which all rows are equal stands in the title.
+Where a line would be longer than
+.Ev COLUMNS
+or the terminal is wide, headings are broken between their words, then each row is written one field a line; no figure
+and no name is cut.
+In a file, and in a pipe without
+.Ev COLUMNS ,
+a line may have any length.
+With
+.Fl -csv
+all digits are written, an interval in three columns, a share from 0 to 1, and nothing for what is not known; several
+tables are one, told apart by its first column,
+.Va table .
+"""
 DEATHS = [(141, "The reader of standard output has gone; nothing is said."),
           (143, "Ended by SIGTERM; the lines written before are whole.")]
 ENVIRONMENT = {
@@ -77,13 +98,33 @@ def option_entry(option: click.Option, context: click.Context) -> str:
     return f".It {flags(option)}\n{escape(help_text)}\n"
 
 
+def tables(name: str) -> str:
+    """What each heading of a command's tables means: a subsection at the end of OUTPUT, or nothing."""
+    if name not in TABLES:
+        return ""
+    declared = importlib.import_module(f"mlmglauber.commands.{TABLES[name]}_table").TABLES
+    text = f".Ss Tables\n{TABLE_FORMS}"
+    for table in declared:
+        text += f".Pp\n{escape(table.title)}\n.Bl -tag -width Ds\n"
+        text += "".join(f".It {quoted(column.heading)}\n{escape(column.meaning)}\n" for column in table.columns)
+        text += ".El\n"
+    return text
+
+
+def quoted(text: str) -> str:
+    """A text as one argument of a macro."""
+    text = text.replace("\\", "\\e").replace('"', '""')
+    return f'"{text}"'
+
+
 def page(name: str, purpose: str) -> str:
     command = importlib.import_module(f"mlmglauber.commands.{name.removeprefix('mlm-')}").main
     context = click.Context(command, info_name=name, help_option_names=["-h", "--help"])
     options = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
     parts = (MAN / "parts" / f"{name}.mdoc").read_text()
     variables = {option.envvar: f"Default of {option.opts[-1]}." for option in options if option.envvar}
-    environment = {**variables, **(ENVIRONMENT if variables else {"NO_COLOR": ENVIRONMENT["NO_COLOR"]})}
+    columns = {"COLUMNS": "Width of a table in cells, also in a pipe."} if name in TABLES else {}
+    environment = {**columns, **variables, **(ENVIRONMENT if variables else {"NO_COLOR": ENVIRONMENT["NO_COLOR"]})}
     body = {
         "OPTIONS": ".Bl -tag -width Ds\n" + "".join(option_entry(option, context) for option in options) + ".El\n",
         "EXIT STATUS": ".Bl -tag -width Ds\n" + "".join(
@@ -91,6 +132,7 @@ def page(name: str, purpose: str) -> str:
         "ENVIRONMENT": ".Bl -tag -width Ds\n" + "".join(
             f".It Ev {variable}\n{text}\n" for variable, text in sorted(environment.items())) + ".El\n",
     }
+    parts = parts.replace(".Sh ENVIRONMENT\n", f"{tables(name)}.Sh ENVIRONMENT\n")
     for section, text in body.items():
         parts = parts.replace(f".Sh {section}\n", f".Sh {section}\n{text}")
     others = [other for other in COMMANDS if other != name]

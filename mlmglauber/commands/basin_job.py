@@ -1,6 +1,5 @@
 """The records of mlm-basins on their way: named by examples, one at a time."""
 
-import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from mlmglauber.commands.base import Filter
 from mlmglauber.commands.basin_examples import Texts, bad, open_embedder, regions
+from mlmglauber.commands.tables import shown, write_tables
 from mlmglauber.measures.labelling import NO_NAME, Labeller
 from mlmglauber.measures.visits_summary import Plan, Series, summarise
 from mlmglauber.stream.errors import RecordError
@@ -26,8 +26,7 @@ class Job:
         self.head: Record = {}
         self.identity: Any = ()
         self._kept: dict[Any, Series] = {}
-        self._table = options["summary"] and (
-            options["table"] if options["table"] is not None else filter.output.path is None and sys.stdout.isatty())
+        self._table = options["summary"] and shown(filter, options["table"])
 
     def add(self, record: Record) -> None:
         """Take in the next record."""
@@ -42,7 +41,7 @@ class Job:
         if self._table:
             from mlmglauber.commands.basin_table import basin_tables
 
-            self.filter.output.write_line(basin_tables(self.head, list(summaries), self.filter.words.color))
+            write_tables(self.filter, self.options["table"], basin_tables(self.head, list(summaries)))
             return
         for summary in summaries:
             self.filter.output.write(summary)

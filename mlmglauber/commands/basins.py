@@ -6,6 +6,7 @@ import click
 
 from mlmglauber.commands.base import Filter, filter_command
 from mlmglauber.commands.options import Real, device_options
+from mlmglauber.commands.tables import table_options
 from mlmglauber.stream.records import Record
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ EXAMPLES = """\
 @click.option("--draws", type=click.Path(), metavar="FILE",
               help="With --summary, texts or embedded records that stand for independent draws: the share of them that "
                    "each region has is what is expected of a chain.")
-@click.option("--table/--no-table", default=None,
-              help="With --summary, tables for people instead of records; by default on a terminal.")
+@table_options("summary")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of --clusters.")
 @click.option("-m", "--model", default="all-MiniLM-L6-v2", show_default=True, envvar="MLM_EMBEDDER", show_envvar=True,
               metavar="NAME", help="The model that mlm-embed had, for examples and draws that are not embedded yet.")

@@ -8,6 +8,7 @@ import click
 
 from mlmglauber.commands.base import Filter, filter_command
 from mlmglauber.commands.options import Numbers, Real, Temperatures, model_options, spread_options
+from mlmglauber.commands.tables import table_options
 
 if TYPE_CHECKING:
     from mlmglauber.commands.pair_record import Unit
@@ -90,12 +91,11 @@ class Start(click.ParamType[str]):
               help="With --summarize: the crossover is where the median meeting time passes B n ln n; it depends on B.")
 @click.option("--eps", type=Numbers(1e-9, 1), default="0.25", show_default=True, metavar="E[,E]...",
               help="With --summarize and lagged pairs: distances whose mixing times are told.")
-@click.option("--table/--no-table", default=None,
-              help="With --summarize, tables for people instead of records; by default on a terminal.")
+@table_options("summarize")
 @model_options
 @spread_options
 def main(filter: Filter, resume: str | None, summarize: bool, budgets: list[float], eps: list[float],
-         table: bool | None, **options: Any) -> None:
+         table: str, **options: Any) -> None:
     """Pairs of as many inputs as fill a batch run together; their records are written in input order."""
     if summarize:
         from mlmglauber.commands.couple_summary import summarise_pairs

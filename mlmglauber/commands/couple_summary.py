@@ -1,16 +1,16 @@
 """mlm-couple --summarize: pair records in, what they say together out."""
 
-import sys
 from typing import Any
 
 from mlmglauber.commands.base import Filter
+from mlmglauber.commands.tables import shown, write_tables
 from mlmglauber.measures.meeting import Kind, Pair
 from mlmglauber.measures.meeting_summary import summarise
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record, names_of
 
 
-def summarise_pairs(filter: Filter, budgets: list[float], eps: list[float], table: bool | None) -> None:
+def summarise_pairs(filter: Filter, budgets: list[float], eps: list[float], table: str) -> None:
     """Read all pair records, leave others out, and write the summaries, or tables of them."""
     pairs: dict[Any, Pair] = {}
 
@@ -27,10 +27,10 @@ def summarise_pairs(filter: Filter, budgets: list[float], eps: list[float], tabl
         if summary.get("lag_to_try") is not None:
             filter.words.say(f"tau {summary['tau']:g}, n = {summary['n']}: the bound at t = 0 is "
                              f"{summary['bound'][0]['tv']:.1f}, far above 1; try --lag {summary['lag_to_try']}")
-    if summaries and (table or (table is None and filter.output.path is None and sys.stdout.isatty())):
+    if shown(filter, table):
         from mlmglauber.commands.couple_table import couple_tables
 
-        filter.output.write_line(couple_tables(summaries, filter.words.color))
+        write_tables(filter, table, couple_tables(summaries))
         return
     for summary in summaries:
         filter.output.write(summary)

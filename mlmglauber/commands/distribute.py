@@ -30,7 +30,7 @@ AHEAD = 3
 KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
 """Environment of workers. As Dask sets it, a model's memory goes back to the system and is asked for again at every
 layer, a fifth of the time of a forward pass."""
-WHOLE = ("summary", "fail_above", "path", "pca", "resume", "check", "from_run", "summarize")
+WHOLE = ("summary", "fail_above", "path", "pca", "resume", "check", "from_run", "summarize", "table", "csv", "md")
 """Options that need all records in one place."""
 RUN_RECORD = re.compile(rb'"type"\s*:\s*"run"')
 """What a line of a run record holds; few others do."""

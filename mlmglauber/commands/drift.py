@@ -8,6 +8,7 @@ import click
 
 from mlmglauber.commands.base import Filter, filter_command
 from mlmglauber.commands.options import Numbers
+from mlmglauber.commands.tables import shown, table_options, write_tables
 from mlmglauber.stream.errors import ExitStatus, MlmError, RecordError
 from mlmglauber.stream.records import Record, chain_key, names_of, step_of, tau_and_n
 
@@ -34,9 +35,8 @@ EXAMPLES = """\
 @click.option("--summary", is_flag=True, help="Summaries in the place of the records.")
 @click.option("--threshold", type=Numbers(0, 2), default="0.5", show_default=True, metavar="D[,D]...",
               help="Drifts whose hitting times the summary tells; a state at D or above is a hit.")
-@click.option("--table/--no-table", default=None,
-              help="With --summary, a table for people instead of records; by default on a terminal.")
-def main(filter: Filter, reference: str, summary: bool, threshold: list[float], table: bool | None) -> None:
+@table_options("summary")
+def main(filter: Filter, reference: str, summary: bool, threshold: list[float], table: str) -> None:
     """Records pass one at a time; a record without an embedding passes as it is, or not at all under --summary."""
     chains = _Chains(_fixed_references(filter, reference), reference == "previous")
     kept: dict[Any, Series] = {}
@@ -141,16 +141,14 @@ def _keep(kept: "dict[Any, Series]", key: Any, record: Record) -> None:
     series.truncated += bool(record.get("truncated"))
 
 
-def _write_summary(filter: Filter, series: "list[Series]", thresholds: list[float], table: bool | None) -> None:
-    import sys
-
+def _write_summary(filter: Filter, series: "list[Series]", thresholds: list[float], table: str) -> None:
     from mlmglauber.measures.drift_summary import summarise
 
     summaries = summarise(series, thresholds)
-    if table or (table is None and filter.output.path is None and sys.stdout.isatty()):
-        from mlmglauber.commands.tables import drift_table
+    if shown(filter, table):
+        from mlmglauber.commands.drift_table import drift_tables
 
-        filter.output.write_line(drift_table([s for s in summaries if s["over"] == "group"], filter.words.color))
+        write_tables(filter, table, drift_tables(list(summaries)))
         return
     for summary in summaries:
         filter.output.write(summary)

@@ -7,11 +7,13 @@ import click
 
 from mlmglauber.commands.base import Filter, filter_command
 from mlmglauber.commands.options import Real, Sites, Temperatures, model_options
+from mlmglauber.commands.tables import FORMS, table_options, write_tables
 from mlmglauber.stream.errors import RecordError
 
 if TYPE_CHECKING:
     from mlmglauber.commands.inputs import Input, Inputs
     from mlmglauber.measures.restriction import Restriction
+    from mlmglauber.stream.records import Record
 
 EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-exact --top 2 --tau 0.5,1,2
@@ -46,8 +48,9 @@ EXAMPLES = """\
 @click.option("--influences", is_flag=True, help="Write the matrix of influences too.")
 @click.option("--compare", type=click.Path(), metavar="FILE",
               help="States of mlm-sample under the same restriction, held against the exact law.")
+@table_options(by_default=False)
 @model_options
-def main(filter: Filter, **options: Any) -> None:
+def main(filter: Filter, table: str, **options: Any) -> None:
     """One text at a time: its conditionals, then its chain at each temperature."""
     if (options["vocab"] is None) == (options["top"] is None):
         raise click.UsageError("give --vocab or --top, and not both")
@@ -56,14 +59,20 @@ def main(filter: Filter, **options: Any) -> None:
     from mlmglauber.models.opening import open_model
 
     # All rows of a text are of one length: none is padded.
-    inputs = Inputs(filter, "mlm-exact", options, partial(open_model, exact_width=True))
+    solved: list[Record] = []
+    keep = solved.append if table in FORMS else None
+    inputs = Inputs(filter, "mlm-exact", options, partial(open_model, exact_width=True), keep)
     sampled = Sampled(filter, options["compare"]) if options["compare"] is not None else None
     for batch in inputs.batches(1):
         for text in batch:
             with filter.guard(text.place):
                 space = _restriction(inputs, text)
                 for record in records(inputs, text, space, sampled):
-                    filter.output.write(record)
+                    (keep or filter.output.write)(record)
+    if keep is not None:
+        from mlmglauber.commands.exact_table import exact_tables
+
+        write_tables(filter, table, exact_tables([record for record in solved if record["type"] == "exact"]))
 
 
 def _restriction(inputs: "Inputs", text: "Input") -> "Restriction":

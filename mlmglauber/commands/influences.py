@@ -8,6 +8,7 @@ import numpy as np
 from mlmglauber.commands.base import Filter
 from mlmglauber.commands.influence_records import Tally, allowed_field, context_fields
 from mlmglauber.commands.inputs import Input, Inputs
+from mlmglauber.commands.tables import shown, write_tables
 from mlmglauber.dynamics.glauber import NotFiniteError
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.measures.influence_context import Advance, Compared, ascend, check_rows, compare
@@ -30,9 +31,10 @@ class Influences:
         self.filter, self.options = filter, options
         if options["seed"] is None:
             options["seed"] = drawn_seed()
-        told = {key: value for key, value in options.items() if key not in ("summary", "keep_mb", "matrix")}
+        told = {key: value for key, value in options.items() if key not in ("summary", "keep_mb", "matrix", "table")}
         self.inputs = Inputs(filter, "mlm-influence", told, write=self._pass)
         self.tally = Tally(options)
+        self.as_table = options["summary"] and shown(filter, options["table"])
         self.head: HeadBound | None = None
         self.vectors: Any = None
         self.done = 0.0
@@ -49,8 +51,14 @@ class Influences:
                     self.filter.output.flush()
         if self.options["summary"]:
             with self.filter.words.bar("temperatures") as progress:
-                for record in self.tally.summaries(self.inputs.run, self.head, progress):
-                    self.filter.output.write(record)
+                summaries = list(self.tally.summaries(self.inputs.run, self.head, progress))
+            if self.as_table:
+                from mlmglauber.commands.influence_table import influence_tables
+
+                write_tables(self.filter, self.options["table"], influence_tables(summaries))
+                return
+            for record in summaries:
+                self.filter.output.write(record)
 
     def _advance(self, progress: Advance, rows: float) -> None:
         self.done += rows
@@ -62,7 +70,8 @@ class Influences:
 
     def _pass(self, record: Record) -> None:
         """The run record, and records that are no texts; under --summary these are left out."""
-        if not self.options["summary"] or (record["type"] == "run" and record.get("run") == self.inputs.run):
+        ours = record["type"] == "run" and record.get("run") == self.inputs.run
+        if not self.options["summary"] or (ours and not self.as_table):
             self.filter.output.write(record)
 
     def _answer(self, text: Input, progress: Advance) -> None:

@@ -1,6 +1,5 @@
 """mlm-rect --path: entropy production of chains, from their own state records."""
 
-import sys
 from array import array
 from math import inf
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.commands.base import Filter
+from mlmglauber.commands.tables import shown, write_tables
 from mlmglauber.measures.irreversibility import Production, of_chain, of_group
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record, chain_key, step_of, tau_and_n
@@ -57,7 +57,7 @@ class _Path:
         return of_chain(steps, gains, self.last, self.first + left_out), left_out
 
 
-def follow(filter: Filter, burn_in: int | None, summary: bool, table: bool | None) -> None:
+def follow(filter: Filter, burn_in: int | None, summary: bool, table: str) -> None:
     """A summary record for each chain and, with --summary, for each temperature and length; other records are left out.
 
     Holds 16 bytes a change.
@@ -95,10 +95,10 @@ def follow(filter: Filter, burn_in: int | None, summary: bool, table: bool | Non
     wholes = [{"type": "summary", "of": "state", "over": "group", "tau": tau, "n": n, "chains": len(members),
                **_told(of_group(members))} for (tau, n), members in sorted(groups.items(), key=lambda item: tuple(
                    (part is None, part or 0) for part in item[0]))]
-    if summary and wholes and (table or (table is None and filter.output.path is None and sys.stdout.isatty())):
-        from mlmglauber.commands.rect_table import production_table
+    if summary and shown(filter, table):
+        from mlmglauber.commands.rect_table import production_tables
 
-        filter.output.write_line(production_table(wholes, filter.words.color))
+        write_tables(filter, table, production_tables(wholes))
         return
     for record in records + wholes if summary else records:
         filter.output.write(record)

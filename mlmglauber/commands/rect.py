@@ -6,6 +6,7 @@ import click
 
 from mlmglauber.commands.base import Filter, filter_command
 from mlmglauber.commands.options import Real, Sites, model_options, spread_options
+from mlmglauber.commands.tables import table_options
 
 EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-rect --site cat --to dog --site mat --to rug
@@ -34,8 +35,7 @@ EXAMPLES = """\
               help="Compute each rectangle again in another order and padding, to tell what rounding alone gives.")
 @click.option("--summary", is_flag=True,
               help="Summaries in the place of the records, also of rectangle records in the input.")
-@click.option("--table/--no-table", default=None,
-              help="With --summary, a table for people instead of records; by default on a terminal.")
+@table_options("summary")
 @click.option("--fail-above", type=Real(0), metavar="X", help="End with status 1 if the mean |delta| is "
               "above X nats.")
 @click.option("--path", is_flag=True,

@@ -1,46 +1,50 @@
-"""The tables of mlm-rect for people."""
+"""The tables of mlm-rect --summary, without and with --path."""
 
 from collections.abc import Sequence
 
-from mlmglauber.commands.tables import interval, number, rendered
+from mlmglauber.commands.tables import Column, Table, count, figure, interval, name, number, share
 from mlmglauber.stream.records import Record
 
 
-def rectangle_table(groups: Sequence[Record], color: bool) -> bytes:
-    """One row for each model and temperature; |delta| in nats."""
-    from rich.table import Table
-
-    table = Table(title="|delta| of rectangles, nats")
-    table.add_column("model")
-    for column in ("tau", "texts", "rectangles", "mean", "median", "RMS", "95 %", "noise floor", "above it"):
-        table.add_column(column, justify="right")
-    for group in groups:
-        floor, share = group["noise_floor"], group["above_noise"]
-        mean = f"{_nats(group['mean'])} [{_nats(group['mean_low'])}, {_nats(group['mean_high'])}]"
-        table.add_row(
-            group["model"], number(group["tau"]), str(group["texts"]), str(group["count"]),
-            mean, _nats(group["median"]), _nats(group["rms"]), _nats(group["quantiles"]["0.95"]), _nats(floor),
-            number(None) if share is None else f"{share:.0%}",
-        )
-    return rendered(table, color)
-
-
-def _nats(value: float | None) -> str:
+def _nats(value: float) -> str:
     """Three decimals, or a power of ten where these would be 0."""
-    return number(value, 3) if value is None or value == 0 or value >= 0.001 else f"{value:.1e}"
+    return f"{value:.3f}" if value == 0 or value >= 0.001 else f"{value:.1e}"
 
 
-def production_table(groups: Sequence[Record], color: bool) -> bytes:
-    """One row for each temperature and length; entropy production in nats a step."""
-    from rich.table import Table
+RECTANGLES = Table("|delta| of rectangles, nats", (
+    Column("model", "Model that gave the conditionals.", lambda group: name(group["model"])),
+    Column("tau", "Temperature.", lambda group: number(group["tau"])),
+    Column("texts", "Texts that have rectangles.", lambda group: count(group["texts"])),
+    Column("rectangles", "Rectangles whose delta is defined.", lambda group: count(group["count"])),
+    Column("mean", "Mean of |delta|, with a 95 % interval over texts.",
+           lambda group: interval(group["mean"], group["mean_low"], group["mean_high"], show=_nats)),
+    Column("median", "Median of |delta|.", lambda group: figure(group["median"], _nats)),
+    Column("RMS", "Root of the mean square of delta.", lambda group: figure(group["rms"], _nats)),
+    Column("95 %", "95 % of rectangles have a |delta| below this.",
+           lambda group: figure(group["quantiles"]["0.95"], _nats)),
+    Column("noise floor", "What rounding alone gives: the largest change of a delta that was computed again in another "
+           "order and padding.", lambda group: figure(group["noise_floor"], _nats)),
+    Column("above noise", "Rectangles whose |delta| is above the noise floor.",
+           lambda group: share(group["above_noise"])),
+))
+PRODUCTION = Table("Entropy production, nats a step", (
+    Column("tau", "Temperature.", lambda group: number(group["tau"])),
+    Column("n", "Tokens of a text.", lambda group: count(group["n"])),
+    Column("chains", "Number of chains.", lambda group: count(group["chains"])),
+    Column("steps", "Steps after the burn-in, over all chains.", lambda group: count(group["steps"])),
+    Column("changes", "Steps that changed the state.", lambda group: count(group["changes"])),
+    Column("entropy production", "Mean log-ratio of forward and backward probability a step, with its 95 % interval; 0 "
+           "for a reversible chain.",
+           lambda group: interval(group["entropy_production"], group["production_low"], group["production_high"], 4)),
+))
+TABLES = (RECTANGLES, PRODUCTION)
 
-    table = Table(title="Entropy production, nats a step")
-    for column in ("tau", "n", "chains", "steps", "changes", "entropy production"):
-        table.add_column(column, justify="right")
-    for group in groups:
-        table.add_row(
-            number(group["tau"]), number(group["n"], 0), str(group["chains"]), str(group["steps"]),
-            str(group["changes"]),
-            interval(group["entropy_production"], group["production_low"], group["production_high"], 4),
-        )
-    return rendered(table, color)
+
+def rectangle_tables(summaries: Sequence[Record]) -> list[Table]:
+    """One row for each model and temperature."""
+    return [RECTANGLES.of(group for group in summaries if group["over"] == "model")]
+
+
+def production_tables(groups: Sequence[Record]) -> list[Table]:
+    """One row for each temperature and length."""
+    return [PRODUCTION.of(groups)]

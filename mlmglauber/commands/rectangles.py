@@ -1,6 +1,5 @@
 """The rectangles of mlm-rect: named or drawn, measured in shared batches, written as records or summed up."""
 
-import sys
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -11,6 +10,7 @@ from mlmglauber.commands.inputs import Input, Inputs, check_frozen
 from mlmglauber.commands.rectangle_names import fragments, named_rectangle, scores_first
 from mlmglauber.commands.rectangle_record import rectangle_records
 from mlmglauber.commands.rectangle_tally import Tally
+from mlmglauber.commands.tables import shown, write_tables
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.measures.rectangle import (
     Answers,
@@ -216,13 +216,10 @@ class Rectangles:
         for record in records:
             if record["over"] == "model" and record["above_noise"] is None and record["noise_floor"] is not None:
                 self.filter.words.say(f"{record['model']}: no verdict: {record['noise_reason']}")
-        table = self.options["table"]
-        if table or (table is None and self.filter.output.path is None and sys.stdout.isatty()):
-            from mlmglauber.commands.rect_table import rectangle_table
+        if shown(self.filter, self.options["table"]):
+            from mlmglauber.commands.rect_table import rectangle_tables
 
-            whole = [record for record in records if record["over"] == "model"]
-            if whole:
-                self.filter.output.write_line(rectangle_table(whole, self.filter.words.color))
+            write_tables(self.filter, self.options["table"], rectangle_tables(records))
             return
         for record in [self.head, *records] if self.head else records:
             self.filter.output.write(record)

@@ -7,6 +7,7 @@ import click
 
 from mlmglauber.commands.base import Filter, filter_command
 from mlmglauber.commands.options import Sites, Temperatures, model_options, spread_options
+from mlmglauber.commands.tables import FORMS, table_options
 
 if TYPE_CHECKING:
     from mlmglauber.commands.walk import Walk
@@ -58,9 +59,10 @@ EXAMPLES = """\
                    "input.")
 @click.option("--check", is_flag=True,
               help="With --from-run, write nothing and end with status 1 at the first line that is not FILE's.")
+@table_options(by_default=False)
 @model_options
 @spread_options
-def main(filter: Filter, resume: str | None, from_run: str | None, check: bool, **options: Any) -> None:
+def main(filter: Filter, table: str, resume: str | None, from_run: str | None, check: bool, **options: Any) -> None:
     """Chains of as many texts as fill a batch run together; their states are written in input order."""
     again = None
     if from_run is not None:
@@ -83,6 +85,13 @@ def main(filter: Filter, resume: str | None, from_run: str | None, check: bool, 
         raise click.UsageError("--resume writes to its own file; leave --output out")
     if options["steps"] is None and options["sweeps"] is None:
         options["sweeps"] = DEFAULT_SWEEPS
+    tally = None
+    if table in FORMS:
+        if check or resume is not None:
+            raise click.UsageError("--table writes no states; --check and --resume are about states")
+        from mlmglauber.commands.sample_table import Tally
+
+        filter.output = tally = Tally(filter.output)
     from mlmglauber.commands.walk import Journey
 
     with Journey(filter, options, resume, again) as journey, filter.words.bar("records") as progress:
@@ -101,6 +110,8 @@ def main(filter: Filter, resume: str | None, from_run: str | None, check: bool, 
                 progress(1)
     if check:
         filter.output.finish()
+    if tally is not None:
+        tally.show(filter, table)
 
 
 if __name__ == "__main__":

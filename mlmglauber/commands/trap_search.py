@@ -7,6 +7,7 @@ import numpy as np
 from mlmglauber.commands.base import Filter
 from mlmglauber.commands.chain_run import Law
 from mlmglauber.commands.inputs import Input, Inputs
+from mlmglauber.commands.tables import shown, write_tables
 from mlmglauber.commands.trap_margins import escape_fields, margin_fields, repetition_fields, state_margins
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.fixed_points import Ending, descend
@@ -28,12 +29,21 @@ class _Found:
 class Search:
     """One run of --find; holds each different ending, and the ids of the texts that led there, until the end."""
 
-    def __init__(self, filter: Filter, options: dict[str, Any], max_sweeps: int, summary: bool) -> None:
+    def __init__(self, filter: Filter, options: dict[str, Any], max_sweeps: int, summary: bool,
+                 table: str) -> None:
+        self.table = table
         self.filter, self.taus, self.max_sweeps, self.summary = filter, options["tau"], max_sweeps, summary
-        self.inputs = Inputs(filter, "mlm-traps", options | {"find": True, "max_sweeps": max_sweeps})
+        self.as_table = summary and shown(filter, table)
+        self.inputs = Inputs(filter, "mlm-traps", options | {"find": True, "max_sweeps": max_sweeps},
+                              write=self._pass)
         self.engines: dict[Law, Engine] = {}
         self.found: dict[tuple[Law, tuple[bytes, ...]], _Found] = {}
         self.unfinished = 0
+
+    def _pass(self, record: Record) -> None:
+        """The run record and records that are no texts; a table has no place for them."""
+        if not self.as_table:
+            self.filter.output.write(record)
 
     def run(self) -> None:
         """Texts as they come, their endings when all are there."""
@@ -78,7 +88,13 @@ class Search:
         ordered = sorted(self.found.values(), key=lambda found: -len(found.starts))
         records = [self._record(found) for found in ordered]
         if self.summary:
-            self.filter.output.write(self._summary(records))
+            summary = self._summary(records)
+            if self.as_table:
+                from mlmglauber.commands.trap_table import found_tables
+
+                write_tables(self.filter, self.table, found_tables(summary))
+            else:
+                self.filter.output.write(summary)
             return
         for record in records:
             self.filter.output.write(record)

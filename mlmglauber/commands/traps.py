@@ -6,6 +6,7 @@ import click
 
 from mlmglauber.commands.base import Filter, filter_command
 from mlmglauber.commands.options import Temperatures, model_options
+from mlmglauber.commands.tables import FORMS, shown, table_options, write_tables
 
 if TYPE_CHECKING:
     from mlmglauber.stream.records import Record
@@ -32,8 +33,7 @@ CERTIFYING = ("certify", "scan_tokens", "contexts", "candidates", "draw", "seed"
               help="A trap's states differ from its most occupied one at R sites at most; 0 for one state.")
 @click.option("--no-model", is_flag=True, help="Find traps only; no margins, no model.")
 @click.option("--summary", is_flag=True, help="A summary for each temperature and length in the place of the records.")
-@click.option("--table/--no-table", default=None,
-              help="With --summary, a table for people instead of records; by default on a terminal.")
+@table_options("summary")
 @click.option("--find", is_flag=True, help="From each text, run the dynamics at tau 0 to its fixed point or cycle, and "
               "write each different one with the number of texts that lead there.")
 @click.option("--max-sweeps", type=click.IntRange(1), default=200, show_default=True, metavar="N",
@@ -57,11 +57,13 @@ CERTIFYING = ("certify", "scan_tokens", "contexts", "candidates", "draw", "seed"
 @click.option("--seed", type=click.IntRange(0), help="With --certify, the seed of the sites at which copies are put; "
               "drawn and recorded when absent.")
 @model_options
-def main(filter: Filter, find: bool, min_steps: int, radius: int, no_model: bool, summary: bool, table: bool | None,
+def main(filter: Filter, find: bool, min_steps: int, radius: int, no_model: bool, summary: bool, table: str,
          max_sweeps: int, **options: Any) -> None:
     """Chains, or with --find and --certify texts."""
     certificates = {name: options.pop(name) for name in CERTIFYING}
     certifying = bool(certificates["certify"]) or certificates["scan_tokens"] is not None
+    if certifying and table in FORMS:
+        raise click.UsageError("--certify and --scan-tokens write records; --table is of chains and of --find")
     if find and certifying:
         raise click.UsageError("--find and --certify or --scan-tokens exclude each other")
     if no_model and (find or certifying):
@@ -73,14 +75,14 @@ def main(filter: Filter, find: bool, min_steps: int, radius: int, no_model: bool
     elif find:
         from mlmglauber.commands.trap_search import Search
 
-        Search(filter, options, max_sweeps, summary).run()
+        Search(filter, options, max_sweeps, summary, table).run()
     else:
         del options["tau"], options["length"]
         _chains(filter, options, radius, min_steps, no_model, summary, table)
 
 
 def _chains(filter: Filter, options: dict[str, Any], radius: int, min_steps: int, no_model: bool, summary: bool,
-            table: bool | None) -> None:
+            table: str) -> None:
     from mlmglauber.commands.trap_states import States
 
     states = States(filter, options, radius, min_steps, no_model, summary)
@@ -96,13 +98,11 @@ def _chains(filter: Filter, options: dict[str, Any], radius: int, min_steps: int
         _write_summaries(filter, states.head, states.summaries(), table)
 
 
-def _write_summaries(filter: Filter, head: "Record | None", groups: "list[Record]", table: bool | None) -> None:
-    import sys
+def _write_summaries(filter: Filter, head: "Record | None", groups: "list[Record]", table: str) -> None:
+    if shown(filter, table):
+        from mlmglauber.commands.trap_table import trap_tables
 
-    if groups and (table or (table is None and filter.output.path is None and sys.stdout.isatty())):
-        from mlmglauber.commands.trap_table import trap_table
-
-        filter.output.write_line(trap_table(groups, filter.words.color))
+        write_tables(filter, table, trap_tables(groups))
         return
     for record in [head] if head is not None else []:
         filter.output.write(record)

@@ -1,0 +1,57 @@
+"""What the written states of chains say at a glance: how many there are, and how far chains went from their first."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int64]
+
+
+class Seen:
+    """The written states of one chain, one after the other; two of them are held."""
+
+    def __init__(self, step: int, ids: Ids) -> None:
+        self.first = self.last = ids
+        self.step, self.count, self.moves = step, 1, 0
+        self.pll: float | None = None
+
+    def take(self, step: int, ids: Ids) -> None:
+        """The next state."""
+        self.moves += not np.array_equal(ids, self.last)
+        self.last, self.step = ids, step
+        self.count += 1
+
+    @property
+    def distance(self) -> float:
+        """Share of sites whose token is not that of the first written state."""
+        return float((self.first != self.last).mean())
+
+
+class Chains(NamedTuple):
+    """Chains of one temperature and length.
+
+    steps: that every chain made. moved: share of the states, first ones left out, that differ from the one before, None
+    where there is no other. distance: mean share of sites at which the last state differs from the first. unmoved:
+    chains whose states were all the same. pll: mean pseudo-log-likelihood a token of the last states that tell it, in
+    nats.
+    """
+
+    chains: int
+    steps: int
+    states: int
+    moved: float | None
+    distance: float
+    unmoved: int
+    pll: float | None
+
+
+def summarise(chains: Sequence[Seen]) -> Chains:
+    """What chains of one length say together."""
+    later = sum(chain.count - 1 for chain in chains)
+    told = [chain.pll / len(chain.last) for chain in chains if chain.pll is not None]
+    return Chains(len(chains), min(chain.step for chain in chains), sum(chain.count for chain in chains),
+                  sum(chain.moves for chain in chains) / later if later else None,
+                  float(np.mean([chain.distance for chain in chains])), sum(not chain.moves for chain in chains),
+                  float(np.mean(told)) if told else None)
