@@ -16,11 +16,12 @@ ORIGIN = ("run", "id", "chain", "step")
 """What names a state; rectangles of the states of one text depend on each other."""
 
 
-def rectangle_records(model: TextModel, text: Input, rectangles: Sequence[Rectangle | BlockRectangle], found: Measured,
+def rectangle_records(text: Input, rectangles: Sequence[Rectangle | BlockRectangle], found: Measured,
                       moved: Values | None) -> Iterator[Record]:
     """Rectangle records but for the fields that all of a run share; RecordError for a model that gives no numbers."""
     if np.isnan(found.logp).any():
         raise RecordError("the model's conditionals are not finite; the text is left out")
+    model = text.model
     described = model.describe()
     floor = rounding(found.size, described["dtype"])
     whole = model.decode(text.ids)

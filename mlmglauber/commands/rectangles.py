@@ -1,12 +1,13 @@
 """The rectangles of mlm-rect: named or drawn, measured in shared batches, written as records or summed up."""
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any, cast
 
 import numpy as np
 
 from mlmglauber.commands.base import Filter
-from mlmglauber.commands.inputs import Input, Inputs, check_frozen
+from mlmglauber.commands.inputs import Input, Inputs
 from mlmglauber.commands.rectangle_names import fragments, named_rectangle, scores_first
 from mlmglauber.commands.rectangle_record import rectangle_records
 from mlmglauber.commands.rectangle_tally import Tally
@@ -27,7 +28,7 @@ from mlmglauber.measures.rectangle import (
     quarters,
 )
 from mlmglauber.measures.rectangle_draw import draw_sites, draw_tokens
-from mlmglauber.models.conditionals import Floats, Ids, TextModel
+from mlmglauber.models.conditionals import Floats, Ids
 from mlmglauber.models.opening import open_scorer
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record
@@ -66,7 +67,8 @@ class Rectangles:
         with self.filter.words.bar("records") as progress:
             for batch in self.inputs.batches(1 if size == 1 else size):
                 for blocks in self._blocks(batch):
-                    self._measure(blocks)
+                    for _, alike in groupby(blocks, lambda block: id(block.text.model)):
+                        self._measure(list(alike))
                 progress(len(batch))
                 self.filter.output.flush()
         if self.options["summary"]:
@@ -108,10 +110,8 @@ class Rectangles:
         return list(rounds.values())
 
     def _plan(self, text: Input) -> list[_Block]:
-        options, n = self.options, len(text.ids)
-        model = self._model()
-        frozen = options["freeze"] or []
-        check_frozen(frozen, n)
+        options, n, model = self.options, len(text.ids), text.model
+        frozen = text.frozen(options["freeze"])
         given = [text.record.get(key) for key in NAMING]
         if options["site"]:
             named = [*options["site"], *options["to"]]
@@ -137,8 +137,11 @@ class Rectangles:
         return [_Block(text, [], sites[k : k + BLOCK], uniforms[k : k + BLOCK]) for k in range(0, count, BLOCK)]
 
     def _measure(self, blocks: list[_Block]) -> None:
-        """Draw what is to be drawn, then the four conditionals of all rectangles together, then, for noise, again."""
-        model, tau = self._model(), self.options["tau"]
+        """Draw what is to be drawn, then the four conditionals of all rectangles together, then, for noise, again.
+
+        All blocks are of one model: that of the texts, or of chains that may draw the same words.
+        """
+        model, tau = blocks[0].text.model, self.options["tau"]
         rows = Rows(model, self.options["batch_size"])
         for block, rest in zip(blocks, self._alternatives(blocks, rows), strict=True):
             if rest is not None:
@@ -164,7 +167,7 @@ class Rectangles:
 
     def _alternatives(self, blocks: list[_Block], rows: Rows) -> list[list[Rectangle] | None]:
         """The rectangles of each drawn block; None for a block whose rectangle is named, or that cannot be drawn."""
-        model, how = self._model(), self.options["draw"]
+        model, how = blocks[0].text.model, self.options["draw"]
         drawn = [block for block in blocks if len(block.sites)]
         found: dict[tuple[int, int], Floats] = {}
         if how != "uniform":
@@ -187,7 +190,7 @@ class Rectangles:
             where = pairs == site
             try:
                 tokens[where] = draw_tokens(self.options["draw"], ids[site], block.uniforms[:, 2:][where].tolist(),
-                                            self._model().allowed, row)
+                                            block.text.model.allowed, row)
             except ValueError as error:
                 what = f"no alternative at site {site}: {error}; freeze it, or use --draw uniform"
                 raise RecordError(what) from error
@@ -199,15 +202,11 @@ class Rectangles:
             "a table is computed in one way only"
         drawn = {"draw": options["draw"]} if len(block.sites) else {}
         head = {"run": self.inputs.run, "tau": options["tau"]}
-        for record in rectangle_records(self._model(), block.text, block.rectangles, found, moved):
+        for record in rectangle_records(block.text, block.rectangles, found, moved):
             record |= head | drawn | ({} if why is None else {"noise_reason": why})
             self.kept.take(record)
             if not options["summary"]:
                 self.filter.output.write(block.text.answer(record))
-
-    def _model(self) -> TextModel:
-        assert self.inputs.model is not None
-        return self.inputs.model
 
     def _summarise(self) -> None:
         records = self.kept.summaries()
