@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mlmglauber.commands.tables import Column, Table, count, figure, interval, name, number, share
+from mlmglauber.commands.tables import Column, Table, count, figure, interval, name, number, sentence, share
 from mlmglauber.stream.records import Record
 
 
@@ -32,6 +32,8 @@ RECTANGLES = Table("|delta| of rectangles, nats", (
            lambda group: share(group["above_noise"])),
 ))
 PRODUCTION = Table("Entropy production, nats a step", (
+    Column("model", "Model whose chains they are.", lambda group: name(group["model"])),
+    Column("scan", "How the sites were chosen.", lambda group: name(group.get("scan"))),
     Column("tau", "Temperature.", lambda group: number(group["tau"])),
     Column("n", "Tokens of a text.", lambda group: count(group["n"])),
     Column("chains", "Number of chains.", lambda group: count(group["chains"])),
@@ -40,6 +42,8 @@ PRODUCTION = Table("Entropy production, nats a step", (
     Column("entropy production", "Mean log-ratio of forward and backward probability a step, with its 95 % interval; 0 "
            "for a reversible chain.",
            lambda group: interval(group["entropy_production"], group["production_low"], group["production_high"], 4)),
+    Column("why not", "Why there is no interval, or no number.",
+           lambda group: sentence(group.get("production_reason", "").replace("_", " "))),
 ))
 TABLES = (RECTANGLES, PRODUCTION)
 
