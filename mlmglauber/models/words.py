@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.stream.errors import RecordError
@@ -81,6 +82,12 @@ def word_spans(model: TextModel, ids: Sequence[int]) -> list[tuple[int, int]]:
     return list(pairwise([*starts, len(ids)])) if len(ids) else []
 
 
+def split_words(model: TextModel, ids: Sequence[int]) -> list[dict[str, Any]]:
+    """The words that have several sites: `word`, and its `sites`."""
+    return [{"word": model.decode(list(ids[first:last])).strip(), "sites": list(range(first, last))}
+            for first, last in word_spans(model, ids) if last - first > 1]
+
+
 def part_of(model: TextModel, ids: Sequence[int], block: Sequence[int]) -> str | None:
     """The word that a block of sites is a part of; None where the block holds whole words."""
     for first, last in word_spans(model, ids):
@@ -96,6 +103,12 @@ def pieces(model: TextModel, ids: Sequence[int]) -> list[str]:
     if tokenizer is None:
         return [model.decode([token]) for token in ids]
     return [str(piece) for piece in tokenizer.convert_ids_to_tokens(list(ids))]
+
+
+def unknown_token(model: TextModel) -> int | None:
+    """The token that stands for what the vocabulary lacks; None where there is none."""
+    token = getattr(getattr(getattr(model, "base", model), "tokenizer", None), "unk_token_id", None)
+    return None if token is None else int(token)
 
 
 def listing(model: TextModel, ids: Sequence[int]) -> str:
