@@ -24,10 +24,12 @@ COMMANDS = {
     "mlm-plot": "draw records",
     "mlm-rect": "whether a model's conditionals fit a joint law",
     "mlm-sample": "run Glauber chains from texts",
+    "mlm-tokens": "how a model cuts texts into sites",
     "mlm-traps": "find where chains get stuck, and why",
 }
 TABLES = {"mlm-basins": "basin", "mlm-couple": "couple", "mlm-drift": "drift", "mlm-exact": "exact",
-          "mlm-influence": "influence", "mlm-rect": "rect", "mlm-sample": "sample", "mlm-traps": "trap"}
+          "mlm-influence": "influence", "mlm-rect": "rect", "mlm-sample": "sample", "mlm-tokens": "tokens",
+          "mlm-traps": "trap"}
 """The file of commands/, less _table, that declares a command's tables."""
 STATUSES = {
     ExitStatus.OK: "All went well.",

@@ -25,6 +25,7 @@ COMMANDS = {
     "mlm-basins": "mlm-basins --examples topics",
     "mlm-couple": "mlm-couple -m a.json --seed 1 --start random --max-steps 50",
     "mlm-traps": "mlm-traps -m a.json",
+    "mlm-tokens": "mlm-tokens -m a.json",
 }
 every_command = pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
 every_name = pytest.mark.parametrize("name", COMMANDS)

@@ -6,6 +6,8 @@ import orjson
 import pytest
 from oracles import TABLE_A
 
+from mlmglauber.models.opening import open_model
+
 
 def rectangles(done):
     return [record for record in done.records if record["type"] == "rectangle"]
@@ -16,7 +18,9 @@ def test_one_rectangle_of_table_a(sh, tables):
     assert (done.status, done.err) == (0, "")
     found, = rectangles(done)
     assert found["delta"] == pytest.approx(0.603535, abs=1e-6)
-    assert found["noise"] == 0
+    assert (found["noise"], found["noise_reason"]) == (None, "a table is computed in one way only")
+    size = -np.log(np.array([0.7, 0.2, 0.2, 0.5, 0.6, 0.3, 0.1, 0.8])).sum()
+    assert found["rounding"] == pytest.approx(4 * 2.0**-52 * size)
     assert (found["i"], found["j"], found["tokens"], found["words"]) == (0, 1, [0, 0, 1, 1], ["a", "a", "b", "b"])
     assert np.exp(found["logp_i"]) == pytest.approx(np.array([[0.7, 0.2], [0.2, 0.5]]))
     assert np.exp(found["logp_j"]) == pytest.approx(np.array([[0.6, 0.3], [0.1, 0.8]]))
@@ -84,7 +88,8 @@ def test_the_summary_of_records_is_that_of_the_run(sh, tables):
     later = sh("shuf --random-source=r.jsonl r.jsonl | mlm-rect --summary")
     run, whole, part = direct.records
     assert (run["type"], whole["over"], part["over"], part["distance"]) == ("run", "model", "distance", 1)
-    assert (whole["count"], whole["texts"], whole["noise_floor"], whole["above_noise"]) == (150, 3, 0, 1)
+    assert (whole["count"], whole["texts"], whole["noise_count"], whole["above_noise"]) == (150, 3, 0, 1)
+    assert whole["noise_floor"] < 1e-13
     found = later.records[0]
     for key in ("count", "texts", "median", "max", "quantiles", "model"):
         assert found[key] == whole[key]
@@ -141,3 +146,123 @@ def test_a_causal_model_is_the_control(sh):
     assert bare.records[0]["bos"] == []
     assert len(rectangles(bare)) == 40
     assert all(record["i"] > 0 for record in rectangles(bare))
+
+
+def test_words_of_several_pieces_are_blocks(sh):
+    text = "echo 'the food was lovely and the service was bad' | mlm-rect --seed 1"
+    done = sh(f"{text} --site lovely --to xylophonist --site bad --to good")
+    assert done.status == 65
+    assert ("'xylophonist' is 'x' '##yl' '##op' '##hon' '##ist', 5 pieces for a block of 2 sites; choose a word of 2 "
+            "pieces") in done.err
+    done = sh(f"{text} --site lovely --to awful --site bad --to good")
+    lm = open_model("tiny-en")
+    ids = lm.encode("the food was lovely and the service was bad")
+    new = lm.encode("awful")
+    assert (done.status, done.err, len(ids), len(new)) == (0, "", 10, 2)
+    found, = rectangles(done)
+    assert (found["i"], found["j"], found["blocks"]) == (3, 9, [[3, 4], [9]])
+    assert found["tokens"] == [ids[3:5], ids[9:], new, lm.encode("good")]
+    assert found["pieces"][0] == ["love", "##ly"]
+    assert found["words"] == ["lovely", "bad", "awful", "good"]
+
+    def gain(state, sites, tokens):
+        """Sum over a block's sites of log p(new) - log p(old), from the left, by single conditionals."""
+        total, state = 0.0, list(state)
+        for site, token in zip(sites, tokens, strict=True):
+            row = lm.log_probs(np.array([state]), np.array([site]))[0].astype(float)
+            total += row[token] - row[state[site]]
+            state[site] = token
+        return total
+
+    over_b, over_a = [*ids[:9], *lm.encode("good")], [*ids[:3], *new, *ids[5:]]
+    by_hand = (gain(ids, [3, 4], new) + gain(over_a, [9], lm.encode("good"))
+               - gain(ids, [9], lm.encode("good")) - gain(over_b, [3, 4], new))
+    assert found["delta"] == pytest.approx(by_hand, abs=1e-4)
+    assert np.array(found["logp_i"])[0] @ [-1, 1] == pytest.approx(gain(ids, [3, 4], new), abs=1e-4)
+    ranged = sh(f"{text} --site 3-4 --to awful --site 9 --to good")
+    assert rectangles(ranged)[0]["delta"] == found["delta"]
+    line = orjson.dumps({"ids": ids, "i": "3-4", "to_i": new, "j": 9, "to_j": "good"})
+    assert rectangles(sh("mlm-rect", stdin=line))[0]["delta"] == pytest.approx(found["delta"], abs=1e-5)
+
+
+@pytest.mark.parametrize(("options", "said"), [
+    ("--site food --to bread --site nice --to good", "'nice' is not in the text; give one of its words, or the number "
+     "of a site: the text has sites 0 'the', 1 'food', 2 'was', 3 'love', 4 '##ly', 5 'and'"),
+    ("--site 3-4 --to awful --site 4 --to good", "the blocks 3-4 and 4 have sites in common"),
+    ("--site 4-3 --to awful --site 9 --to good", "'4-3' runs backwards"),
+    ("--site 9-10 --to awful --site 1 --to good", "there is no site 10; the text has sites 0 'the', 1 'food'"),
+    ("--site lovely --to lovely --site 1 --to good", "'lovely' stands at sites 3-4 already"),
+    ("--site lovely --to awful --site 9 --to good --freeze 4", "site 4 is frozen"),
+])
+def test_bad_blocks_are_told_with_sites_and_pieces(sh, options, said):
+    done = sh(f"echo 'the food was lovely and the service was bad' | mlm-rect {options}")
+    assert (done.status, rectangles(done)) == (65, [])
+    assert said in done.err
+
+
+def test_half_a_word_is_told_of(sh):
+    text = "echo 'the food was lovely and the love was bad' | mlm-rect --seed 1"
+    done = sh(f"{text} --site 3 --to bad --site food --to bread")
+    assert done.status == 0
+    assert done.err == ("mlm-rect: stdin:1: site 3 ('love') is a piece of the word 'lovely'; name that word to change "
+                        "it whole\n")
+    assert rectangles(done)[0]["part_of"] == ["lovely", None]
+    whole = sh(f"{text} --site love --to hate --site food --to bread")
+    assert (whole.err, rectangles(whole)[0]["i"], "part_of" in rectangles(whole)[0]) == ("", 7, False)
+    assert sh(f"{text} --site 3 --to bad --site food --to bread -q").err == ""
+
+
+def test_summaries_keep_runs_apart_that_differ(sh, tables):
+    texts = "printf 'a a\\nb c\\nc a\\na b\\n'"
+    sh(f"{texts} | mlm-rect -m a.json --seed 4 --rectangles 50 > one; {texts} | mlm-rect -m a.json --seed 5 "
+       "--rectangles 50 > two; printf 'c c\\nb b\\n' | mlm-rect -m a.json --seed 4 --rectangles 50 > more; "
+       f"{texts} | mlm-rect -m a.json --seed 4 --rectangles 50 --draw uniform > uniform; "
+       f"{texts} | mlm-rect -m a.json --seed 9 --site 0 --to c --site 1 --to c > named")
+    done = sh("cat one two uniform | mlm-rect --summary")
+    groups = [record for record in done.records if record["over"] == "model"]
+    assert [(group["count"], group["seed"], group["draw"], len(group["runs"])) for group in groups] == [
+        (200, 4, "conditional", 1), (200, 5, "conditional", 1), (200, 4, "uniform", 1)]
+    assert done.err == "mlm-rect: 3 groups of a.json at tau 1 are kept apart; they differ in draw, seed\n"
+    alone = [sh(f"mlm-rect --summary {name}").records[0] for name in ("one", "two", "uniform")]
+    assert [group["mean"] for group in groups] == [group["mean"] for group in alone]
+    joined = sh("cat one more | shuf --random-source=two | mlm-rect --summary")
+    whole = joined.records[0]
+    assert (whole["count"], whole["texts"], len(whole["runs"])) == (300, 6, 2)
+    assert "2 runs of the same settings are joined: " in joined.err
+    bare = sh("grep -h rectangle one two | grep -v '\"type\":\"run\"' | mlm-rect --summary")
+    assert [record["settings_reason"] for record in bare.records if record["over"] == "model"] == ["no run record"] * 2
+    twice = sh("cat one one | mlm-rect --summary")
+    assert twice.status == 65
+    assert "more rectangles of '0' than run" in twice.err
+    assert twice.records[0]["count"] == 200
+    late = sh("head -n 1 one > run; tail -n +2 one > rest; cat rest rest run | mlm-rect --summary")
+    assert "has more rectangles of a text than it drew; give each file once" in late.err
+    named = sh("cat one named | mlm-rect --summary").records
+    assert [record["draw"] for record in named if record["over"] == "model"] == ["conditional", "named"]
+    low, _, high = sorted(group["mean"] for group in groups)
+    failed = sh(f"cat one two uniform | mlm-rect --fail-above {(low + high) / 2} --summary")
+    above = sum(group["mean"] > (low + high) / 2 for group in groups)
+    assert (failed.status, failed.err.count("the mean |delta| of model a.json, ")) == (1, above)
+
+
+def test_texts_and_records_are_not_mixed_in_one_summary(sh, tables):
+    sh("echo 'a a' | mlm-rect -m a.json --seed 4 > r; echo 'b c' > t")
+    for files, count, bad in (("r t", 20, "t:1"), ("t r", 20, "r:2")):
+        done = sh(f"cat {files} > both; mlm-rect -m a.json --seed 4 --summary {files}")
+        assert done.status == 65
+        assert f"{bad}: texts and rectangle records in one summary" in done.err
+        assert [record["count"] for record in done.records if record.get("over") == "model"] == [count]
+    assert sh("mlm-rect -m a.json --seed 4 r t").status == 0  # a filter passes records on
+
+
+def test_states_of_one_chain_are_one_text(sh, tables):
+    sh("printf 'a a\\nb c\\n' | mlm-sample -m a.json --tau 0.5,2 --steps 5 --every 1 --chains 2 --seed 1 > s")
+    done = sh("mlm-rect -m a.json --seed 4 --rectangles 2 s")
+    found = rectangles(done)
+    runs = {record["of_state"]["run"] for record in found}
+    assert len(runs) == 2
+    assert {record["of_state"]["id"] for record in found} == {"0", "1"}
+    summary = sh("mlm-rect -m a.json --seed 4 --rectangles 2 --summary s").records
+    groups = [record for record in summary if record.get("over") == "model"]
+    assert [(group["texts"], group["count"], group["states_of"]) for group in groups] == [
+        (2, 48, run) for run in dict.fromkeys(record["of_state"]["run"] for record in found)]

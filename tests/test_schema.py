@@ -26,6 +26,11 @@ RUNS = [
     ("texts", f"rect {MODEL} --seed 1 --no-noise --draw uniform --tau 2"),
     ("texts", "rect -m zero.json --seed 1 --draw uniform"),
     ("texts", f"rect {MODEL} --seed 1 --summary"),
+    ("states", f"rect {MODEL} --seed 1 --rectangles 1"),
+    ("words", "rect --seed 1 --site lovely --to awful --site bad --to good"),
+    ("words", "influence --seed 1 --replacements 1 --matrix"),
+    ("words", "tokens --length 5"),
+    ("texts", f"tokens {MODEL}"),
     ("states", "rect --path --summary"),
     ("texts", f"influence {MODEL} --seed 1 -t 0,0.2,1 --matrix"),
     ("texts", f"influence {MODEL} --seed 1 --draw worst"),
@@ -77,7 +82,7 @@ def outputs(tmp_path_factory):
     (folder / "topics").write_bytes(b"".join(
         orjson.dumps({"label": label, "embedding": [k % 2 + 1, sign * (k % 3 + 1)], "embedder": "e"}) + b"\n"
         for label, sign in (("up", 1), ("down", -1)) for k in range(6)))
-    inputs, found = {"texts": TEXTS}, {}
+    inputs, found = {"texts": TEXTS, "words": b"the food was lovely and the service was bad\n"}, {}
 
     def run(given, command):
         done = answer(f"{command} -q", inputs[given], folder)

@@ -7,7 +7,7 @@ import numpy as np
 
 from mlmglauber.commands.base import Filter
 from mlmglauber.commands.influence_records import Tally, allowed_field, context_fields
-from mlmglauber.commands.inputs import Input, Inputs
+from mlmglauber.commands.inputs import Input, Inputs, text_exact
 from mlmglauber.commands.tables import shown, write_tables
 from mlmglauber.dynamics.glauber import NotFiniteError
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
@@ -17,6 +17,7 @@ from mlmglauber.measures.margins import margins, site_rows
 from mlmglauber.models.conditionals import Floats, Ids
 from mlmglauber.models.head_bound import HeadBound, head_bound
 from mlmglauber.models.token_vectors import token_vectors
+from mlmglauber.models.words import pieces, split_words
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record
 
@@ -96,8 +97,11 @@ class Influences:
                               **allowed_field(text.chain.law.allow)}
             record |= context_fields(options, taus, sites, found, k, self.head, told)
             if options["matrix"]:
+                record |= {"ids": text.ids, "pieces": pieces(model, text.ids)}
                 record["words"] = [model.decode([token]) for token in text.ids]
-            self.filter.output.write(text.answer(record | {"text": model.decode(text.ids)}))
+            whole = model.decode(text.ids)
+            record |= {"split_words": split_words(model, text.ids), "text": whole, **text_exact(model, whole, text.ids)}
+            self.filter.output.write(text.answer(record))
         if options["summary"]:
             self.tally.crossing(text, sites).move(found.oscillation_matrix())
 

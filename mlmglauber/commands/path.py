@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.commands.base import Filter
+from mlmglauber.commands.chain_run import ChainRun, Law
 from mlmglauber.commands.tables import shown, write_tables
 from mlmglauber.measures.irreversibility import Production, of_chain, of_group
 from mlmglauber.stream.errors import RecordError
@@ -16,12 +17,17 @@ LEFT_OUT = 5
 """One part in so many of a chain is left out as its burn-in, where none is given."""
 
 
+MEANINGLESS = ("other_scan", "zero_temperature")
+"""Reasons for which a mean of log p(new) - log p(old) is no entropy production."""
+
+
 class _Path:
     """One chain: the steps at which it changed and what each change gained."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, run: ChainRun) -> None:
         self.key = {key: record.get(key) for key in ("run", "id", "chain", "tau", "n")}
         tau_and_n(record)
+        self.run, self.tau = run, run.tau_of(record)
         self.ids = list(record["ids"])
         self.first = self.last = step_of(record, None)
         self.steps, self.gains = array("q"), array("d")
@@ -54,7 +60,14 @@ class _Path:
         """(entropy production, steps left out)."""
         left_out = (self.last - self.first) // LEFT_OUT if burn_in is None else burn_in
         steps, gains = np.frombuffer(self.steps, np.int64), np.frombuffer(self.gains)
-        return of_chain(steps, gains, self.last, self.first + left_out), left_out
+        found = of_chain(steps, gains, self.last, self.first + left_out)
+        return (found if (why := self._meaningless()) is None else _without_number(found, why)), left_out
+
+    def _meaningless(self) -> str | None:
+        """Why the mean over these updates is no entropy production; None where it is."""
+        if self.run.scan != "random":
+            return "other_scan"
+        return "zero_temperature" if self.tau == 0 else None
 
 
 def follow(filter: Filter, burn_in: int | None, summary: bool, table: str) -> None:
@@ -74,11 +87,11 @@ def follow(filter: Filter, burn_in: int | None, summary: bool, table: str) -> No
         if key in paths:
             paths[key].take(record)
         else:
-            paths[key] = _Path(record)
+            paths[key] = _Path(record, filter.runs.of(record))
 
     with filter.words.bar("records") as progress:
         filter.each(handle)
-    groups: dict[Any, list[Production]] = {}
+    groups: dict[tuple[Law, float | None, int | None], list[tuple[Production, str]]] = {}
     records = []
     for path in paths.values():
         if path.broken:
@@ -89,12 +102,15 @@ def follow(filter: Filter, burn_in: int | None, summary: bool, table: str) -> No
             filter.bad(RecordError(f"chain {path.key['chain']} of {path.key['id']!r}: {error}; give longer chains, or "
                                    "another --burn-in"), filter.place)
             continue
-        records.append({"type": "summary", "of": "state", "over": "chain", **path.key, "burn_in": left_out,
-                        **_told(production)})
-        groups.setdefault((path.key["tau"], path.key["n"]), []).append(production)
-    wholes = [{"type": "summary", "of": "state", "over": "group", "tau": tau, "n": n, "chains": len(members),
-               **_told(of_group(members))} for (tau, n), members in sorted(groups.items(), key=lambda item: tuple(
-                   (part is None, part or 0) for part in item[0]))]
+        law = path.run.law
+        records.append({"type": "summary", "of": "state", "over": "chain", **path.key, **law.fields(),
+                        "burn_in": left_out, **_told(production)})
+        groups.setdefault((law, path.key["tau"], path.key["n"]), []).append((production, str(path.key["id"])))
+    _say_doubts(filter, list(paths.values()))
+    wholes = [{"type": "summary", "of": "state", "over": "group", "tau": tau, "n": n, **law.fields(),
+               "chains": len(members), "texts": len({text for _, text in members}), **_told(_together(members))}
+              for (law, tau, n), members in sorted(groups.items(), key=lambda item: tuple(
+                   (part is None, part or 0) for part in item[0][1:]))]
     if summary and shown(filter, table):
         from mlmglauber.commands.rect_table import production_tables
 
@@ -104,7 +120,32 @@ def follow(filter: Filter, burn_in: int | None, summary: bool, table: str) -> No
         filter.output.write(record)
 
 
+def _together(members: list[tuple[Production, str]]) -> Production:
+    """Chains of one law, temperature and length."""
+    chains = [chain for chain, _ in members]
+    why = next((chain.reason for chain in chains if chain.reason in MEANINGLESS), None)
+    found = of_group(chains, [text for _, text in members])
+    return found if why is None else _without_number(found, why)
+
+
+def _without_number(production: Production, reason: str) -> Production:
+    return Production(None, None, None, production.steps, production.changes, None, reason, halves=production.halves)
+
+
+def _say_doubts(filter: Filter, paths: list[_Path]) -> None:
+    """What the user should know of the runs."""
+    others = sorted({path.run.scan for path in paths if path.run.scan != "random"})
+    if others:
+        filter.words.say(f"chains of another scan ({', '.join(others)}) have no entropy production of the random-scan "
+                         "dynamics; sample with --scan random")
+    unknown = sorted({str(path.key["run"]) for path in paths if not path.run.known})
+    if unknown:
+        filter.words.say(f"no run record came before the states of {', '.join(unknown)}: they are taken for chains of "
+                         "random scan; give the records as mlm-sample wrote them")
+
+
 def _told(production: Production) -> Record:
     told = {"entropy_production": production.mean, "production_low": production.low, "production_high": production.high,
-            "interval": production.by, "steps": production.steps, "changes": production.changes}
+            "interval": production.by, "production_halves": production.means and list(production.means),
+            "boundary": production.boundary, "steps": production.steps, "changes": production.changes}
     return told | ({"production_reason": production.reason} if production.reason else {})

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mlmglauber.commands.tables import Column, Table, count, figure, interval, name, number, share
+from mlmglauber.commands.tables import Column, Table, count, figure, interval, name, number, sentence, share
 from mlmglauber.stream.records import Record
 
 
@@ -14,6 +14,9 @@ def _nats(value: float) -> str:
 RECTANGLES = Table("|delta| of rectangles, nats", (
     Column("model", "Model that gave the conditionals.", lambda group: name(group["model"])),
     Column("tau", "Temperature.", lambda group: number(group["tau"])),
+    Column("draw", "How the alternatives were drawn; named: they were given.", lambda group: group["draw"]),
+    Column("seed", "Seed of what was drawn.", lambda group: count(group.get("seed"))),
+    Column("length", "Tokens that are kept of each text; a dash for all.", lambda group: count(group.get("length"))),
     Column("texts", "Texts that have rectangles.", lambda group: count(group["texts"])),
     Column("rectangles", "Rectangles whose delta is defined.", lambda group: count(group["count"])),
     Column("mean", "Mean of |delta|, with a 95 % interval over texts.",
@@ -22,12 +25,15 @@ RECTANGLES = Table("|delta| of rectangles, nats", (
     Column("RMS", "Root of the mean square of delta.", lambda group: figure(group["rms"], _nats)),
     Column("95 %", "95 % of rectangles have a |delta| below this.",
            lambda group: figure(group["quantiles"]["0.95"], _nats)),
-    Column("noise floor", "What rounding alone gives: the largest change of a delta that was computed again in another "
-           "order and padding.", lambda group: figure(group["noise_floor"], _nats)),
-    Column("above noise", "Rectangles whose |delta| is above the noise floor.",
+    Column("noise floor", "What rounding may give: 3 times the 95 % quantile of the noise, or the rounding of the "
+           "number format where that is larger; the median over rectangles.",
+           lambda group: figure(group["noise_floor"], _nats)),
+    Column("above noise", "Rectangles whose |delta| is above their noise floor; a dash where the noise is no rounding.",
            lambda group: share(group["above_noise"])),
 ))
 PRODUCTION = Table("Entropy production, nats a step", (
+    Column("model", "Model whose chains they are.", lambda group: name(group["model"])),
+    Column("scan", "How the sites were chosen.", lambda group: name(group.get("scan"))),
     Column("tau", "Temperature.", lambda group: number(group["tau"])),
     Column("n", "Tokens of a text.", lambda group: count(group["n"])),
     Column("chains", "Number of chains.", lambda group: count(group["chains"])),
@@ -36,12 +42,14 @@ PRODUCTION = Table("Entropy production, nats a step", (
     Column("entropy production", "Mean log-ratio of forward and backward probability a step, with its 95 % interval; 0 "
            "for a reversible chain.",
            lambda group: interval(group["entropy_production"], group["production_low"], group["production_high"], 4)),
+    Column("why not", "Why there is no interval, or no number.",
+           lambda group: sentence(group.get("production_reason", "").replace("_", " "))),
 ))
 TABLES = (RECTANGLES, PRODUCTION)
 
 
 def rectangle_tables(summaries: Sequence[Record]) -> list[Table]:
-    """One row for each model and temperature."""
+    """One row for each model, temperature and way of drawing."""
     return [RECTANGLES.of(group for group in summaries if group["over"] == "model")]
 
 

@@ -1,19 +1,34 @@
 """The rectangles of mlm-rect: named or drawn, measured in shared batches, written as records or summed up."""
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import groupby
+from typing import Any, cast
 
 import numpy as np
 
 from mlmglauber.commands.base import Filter
-from mlmglauber.commands.inputs import Input, Inputs, check_frozen
-from mlmglauber.commands.rectangle_names import named_rectangle, scores_first
+from mlmglauber.commands.inputs import Input, Inputs
+from mlmglauber.commands.rectangle_names import fragments, named_rectangle, scores_first
+from mlmglauber.commands.rectangle_record import rectangle_records
 from mlmglauber.commands.rectangle_tally import Tally
 from mlmglauber.commands.tables import shown, write_tables
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
-from mlmglauber.measures.rectangle import Ask, Rectangle, Rows, Values, asks, from_conditionals, from_joint
+from mlmglauber.measures.rectangle import (
+    Answers,
+    BlockRectangle,
+    JointRows,
+    Measured,
+    Rectangle,
+    Rows,
+    Values,
+    asks,
+    has_other_way,
+    measure,
+    noise,
+    quarters,
+)
 from mlmglauber.measures.rectangle_draw import draw_sites, draw_tokens
-from mlmglauber.models.conditionals import Floats, Ids, TextModel
+from mlmglauber.models.conditionals import Floats, Ids
 from mlmglauber.models.opening import open_scorer
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record
@@ -21,12 +36,14 @@ from mlmglauber.stream.records import Record
 BLOCK = 512
 """Rectangles of one text measured at a time: what is held of the model does not grow with --rectangles."""
 NAMING = ("i", "j", "to_i", "to_j")
+MIXED = ("texts and rectangle records in one summary would put new rectangles beside old ones; sum them up apart, or "
+         "write the records of the texts first")
 
 
 class _Block:
     """Some rectangles of one text: named, or drawn as far as their sites."""
 
-    def __init__(self, text: Input, named: list[Rectangle], sites: Ids, uniforms: Values) -> None:
+    def __init__(self, text: Input, named: Sequence[Rectangle | BlockRectangle], sites: Ids, uniforms: Values) -> None:
         self.text, self.rectangles, self.sites, self.uniforms = text, named, sites, uniforms
         self.ids = np.array(text.ids, dtype=np.int64)
 
@@ -42,26 +59,39 @@ class Rectangles:
         self.inputs = Inputs(filter, "mlm-rect", told, open_scorer, self._pass)
         self.kept = Tally()
         self.head: Record | None = None
+        self.given = self.answered = False
+        """Whether rectangle records were read, and whether texts were answered."""
 
     def run(self) -> None:
         size = max(1, self.options["batch_size"] // (4 * self.options["rectangles"]))
         with self.filter.words.bar("records") as progress:
             for batch in self.inputs.batches(1 if size == 1 else size):
                 for blocks in self._blocks(batch):
-                    self._measure(blocks)
+                    for _, alike in groupby(blocks, lambda block: id(block.text.model)):
+                        self._measure(list(alike))
                 progress(len(batch))
                 self.filter.output.flush()
         if self.options["summary"]:
             self._summarise()
-        mean, limit = self.kept.mean(), self.options["fail_above"]
-        if limit is not None and mean is not None and mean > limit:
-            self.filter.words.finding(f"the mean |delta| is {mean:.6g} nats, above {limit:g}")
+        limit = self.options["fail_above"]
+        if limit is not None:
+            means = self.kept.means()
+            for name, mean in means:
+                if mean > limit:
+                    of = f" of {name}" if len(means) > 1 else ""
+                    self.filter.words.finding(f"the mean |delta|{of} is {mean:.6g} nats, above {limit:g}")
 
     def _pass(self, record: Record) -> None:
         """A record that is no text: under --summary rectangles are summed up, and others left out."""
-        if record.get("type") == "rectangle" and (self.options["summary"] or self.options["fail_above"] is not None):
+        if self.options["summary"] or self.options["fail_above"] is not None:
             with self.filter.guard(self.filter.place):
-                self.kept.take(record)
+                if record.get("type") == "rectangle":
+                    if self.options["summary"] and self.answered:
+                        raise RecordError(MIXED)
+                    self.kept.take(record)
+                    self.given = True
+                elif record.get("type") == "run":
+                    self.kept.take_run(record)
         if not self.options["summary"]:
             self.filter.output.write(record)
         elif record["type"] == "run" and record.get("run") == self.inputs.run:
@@ -72,15 +102,16 @@ class Rectangles:
         rounds: dict[int, list[_Block]] = {}
         for text in batch:
             with self.filter.guard(text.place):
+                if self.given and self.options["summary"]:
+                    raise RecordError(MIXED)
+                self.answered = True
                 for k, block in enumerate(self._plan(text)):
                     rounds.setdefault(k, []).append(block)
         return list(rounds.values())
 
     def _plan(self, text: Input) -> list[_Block]:
-        options, n = self.options, len(text.ids)
-        model = self._model()
-        frozen = options["freeze"] or []
-        check_frozen(frozen, n)
+        options, n, model = self.options, len(text.ids), text.model
+        frozen = text.frozen(options["freeze"])
         given = [text.record.get(key) for key in NAMING]
         if options["site"]:
             named = [*options["site"], *options["to"]]
@@ -91,6 +122,9 @@ class Rectangles:
                     and (site > 0 or scores_first(model))]
             return self._drawn(text, np.array(free, dtype=np.int64))
         rectangle = named_rectangle(model, text.ids, named, frozen)
+        blocks = [tuple(np.atleast_1d(part).tolist()) for part in (rectangle.i, rectangle.j)]
+        for sentence in fragments(model, text.ids, blocks):
+            self.filter.words.say(f"{text.place}: {sentence}")
         return [_Block(text, [rectangle], np.empty((0, 2), np.int64), np.empty((0, 4)))]
 
     def _drawn(self, text: Input, free: Ids) -> list[_Block]:
@@ -103,32 +137,37 @@ class Rectangles:
         return [_Block(text, [], sites[k : k + BLOCK], uniforms[k : k + BLOCK]) for k in range(0, count, BLOCK)]
 
     def _measure(self, blocks: list[_Block]) -> None:
-        """Draw what is to be drawn, then the four conditionals of all rectangles together, then, for noise, again."""
-        model, tau = self._model(), self.options["tau"]
+        """Draw what is to be drawn, then the four conditionals of all rectangles together, then, for noise, again.
+
+        All blocks are of one model: that of the texts, or of chains that may draw the same words.
+        """
+        model, tau = blocks[0].text.model, self.options["tau"]
         rows = Rows(model, self.options["batch_size"])
         for block, rest in zip(blocks, self._alternatives(blocks, rows), strict=True):
             if rest is not None:
                 block.rectangles = rest
         blocks = [block for block in blocks if block.rectangles]
-        asked = [ask for block in blocks for rectangle in block.rectangles for ask in asks(block.ids, rectangle)]
-        if not asked:
+        rectangles = [(block.ids, rectangle) for block in blocks for rectangle in block.rectangles]
+        if not rectangles:
             return
-        logp, deltas = _answer(model, rows, asked, tau, again=False)
-        noise = None
-        if self.options["noise"]:
-            with np.errstate(invalid="ignore"):
-                noise = np.abs(_answer(model, rows, asked, tau, again=True)[1] - deltas)
+        asked = [ask for ids, rectangle in rectangles for ask in asks(ids, rectangle)]
+        counts = [count for _, rectangle in rectangles for count in quarters(rectangle)]
+        answers: Answers = JointRows(cast(Any, model)) if hasattr(model, "joint") else rows
+        first = measure(answers, asked, tau, counts=counts)
+        moved = None
+        if self.options["noise"] and has_other_way(model):
+            moved = noise(first, measure(answers, asked, tau, again=True, counts=counts))
         k = 0
         for block in blocks:
-            count = len(block.rectangles)
-            chosen = slice(k, k + count)
+            chosen = slice(k, k + len(block.rectangles))
             with self.filter.guard(block.text.place):
-                self._write(block, logp[chosen], deltas[chosen], noise[chosen] if noise is not None else None)
-            k += count
+                found = Measured(*(part[chosen] for part in first))
+                self._write(block, found, None if moved is None else moved[chosen])
+            k += len(block.rectangles)
 
     def _alternatives(self, blocks: list[_Block], rows: Rows) -> list[list[Rectangle] | None]:
         """The rectangles of each drawn block; None for a block whose rectangle is named, or that cannot be drawn."""
-        model, how = self._model(), self.options["draw"]
+        model, how = blocks[0].text.model, self.options["draw"]
         drawn = [block for block in blocks if len(block.sites)]
         found: dict[tuple[int, int], Floats] = {}
         if how != "uniform":
@@ -151,43 +190,31 @@ class Rectangles:
             where = pairs == site
             try:
                 tokens[where] = draw_tokens(self.options["draw"], ids[site], block.uniforms[:, 2:][where].tolist(),
-                                            self._model().allowed, row)
+                                            block.text.model.allowed, row)
             except ValueError as error:
                 what = f"no alternative at site {site}: {error}; freeze it, or use --draw uniform"
                 raise RecordError(what) from error
         return [Rectangle(i, j, ids[i], ids[j], to_a, to_b) for i, j, to_a, to_b in np.hstack([pairs, tokens]).tolist()]
 
-    def _write(self, block: _Block, logp: Values, deltas: Values, noise: Values | None) -> None:
-        model, options = self._model(), self.options
-        text = model.decode(block.text.ids)
-        name = model.describe()["model"]
+    def _write(self, block: _Block, found: Measured, moved: Values | None) -> None:
+        options = self.options
+        why = None if moved is not None else "not measured" if not options["noise"] else \
+            "a table is computed in one way only"
         drawn = {"draw": options["draw"]} if len(block.sites) else {}
-        if np.isnan(logp).any():
-            raise RecordError("the model's conditionals are not finite; the text is left out")
-        for k, rectangle in enumerate(block.rectangles):
-            tokens = [rectangle.a, rectangle.b, rectangle.to_a, rectangle.to_b]
-            values = [[None if value == -np.inf else value for value in pair] for pair in logp[k].tolist()]
-            record: Record = {
-                "type": "rectangle", "run": self.inputs.run, "id": block.text.name, "model": name,
-                "n": len(block.text.ids), "tau": options["tau"], "i": rectangle.i, "j": rectangle.j, "tokens": tokens,
-                "words": [model.decode([token]) for token in tokens], "logp_i": values[:2], "logp_j": values[2:],
-                "delta": float(deltas[k]), "noise": None if noise is None else float(noise[k]), **drawn, "text": text,
-            }
-            if noise is None:
-                record["noise_reason"] = "not measured"
-            if not np.isfinite(deltas[k]):
-                why = "a token has probability 0" if np.isinf(logp[k]).any() else "delta is beyond all floats"
-                record |= {"delta": None, "noise": None, "reason": why}
+        head = {"run": self.inputs.run, "tau": options["tau"]}
+        for record in rectangle_records(block.text, block.rectangles, found, moved):
+            record |= head | drawn | ({} if why is None else {"noise_reason": why})
             self.kept.take(record)
             if not options["summary"]:
                 self.filter.output.write(block.text.answer(record))
 
-    def _model(self) -> TextModel:
-        assert self.inputs.model is not None
-        return self.inputs.model
-
     def _summarise(self) -> None:
         records = self.kept.summaries()
+        for sentence in self.kept.joined():
+            self.filter.words.say(sentence)
+        for record in records:
+            if record["over"] == "model" and record["above_noise"] is None and record["noise_floor"] is not None:
+                self.filter.words.say(f"{record['model']}: no verdict: {record['noise_reason']}")
         if shown(self.filter, self.options["table"]):
             from mlmglauber.commands.rect_table import rectangle_tables
 
@@ -204,9 +231,3 @@ def _propose(model: Any, rows: Rows, states: list[Ids], sites: list[int]) -> Seq
     from mlmglauber.models.conditionals import stack
 
     return list(model.left_log_probs(stack(states), np.array(sites))) if states else []
-
-
-def _answer(model: Any, rows: Rows, asked: Sequence[Ask], tau: float, again: bool) -> tuple[Values, Values]:
-    if hasattr(model, "joint"):
-        return from_joint(model, asked, tau, again)
-    return from_conditionals(rows, asked, tau, again)

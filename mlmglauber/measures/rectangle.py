@@ -8,6 +8,13 @@ from x to z tell log P(z) / P(x), and their difference
 
 is zero (nats; all other sites stand as in x). It is zero for every rectangle if and only if a joint exists (Arnold and
 Press 1989), and delta at temperature tau is delta / tau, since the normalisers cancel.
+
+i and j may be blocks of sites, as those of a word of several pieces. A block changes one site after the other, from the
+left, and by the chain rule its change of log-probability is the sum over its sites of
+
+    log p_k(a'_k | a'_1 .. a'_(k-1), a_(k+1) .. a_K, rest) - log p_k(a_k | the same).
+
+For a joint law that sum is log P(a', rest) / P(a, rest), whatever the order: delta is zero again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,6 +26,19 @@ from numpy.typing import NDArray
 from mlmglauber.models.conditionals import FILL, Conditional, Floats, Ids, stack
 
 Values = NDArray[np.float64]
+
+EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
+"""Distance from 1 to the next larger number of each format."""
+ULPS = 4
+"""Rounding of a delta, in units in the last place of the sum of |log p|. A table of float64 numbers, each rounded when
+its row was normalised and once more when its logarithm was taken, stays within it."""
+WAYS = 4
+"""Ways in which a joint law scores texts: paddings, here, one for each of the four conditionals of a rectangle."""
+
+
+BACKWARDS = (1, 2)
+"""Ways that take the states in reverse order: those of the conditionals that delta subtracts. So errors that depend on
+the place in a batch add up."""
 
 
 class Rectangle(NamedTuple):
@@ -32,6 +52,17 @@ class Rectangle(NamedTuple):
     to_b: int
 
 
+class BlockRectangle(NamedTuple):
+    """The same for two blocks of sites: ascending sites, as many tokens, and as many alternatives."""
+
+    i: tuple[int, ...]
+    j: tuple[int, ...]
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    to_a: tuple[int, ...]
+    to_b: tuple[int, ...]
+
+
 class Ask(NamedTuple):
     """A conditional that a rectangle needs: at `site` of `ids`, of two tokens."""
 
@@ -40,20 +71,55 @@ class Ask(NamedTuple):
     tokens: tuple[int, int]
 
 
+class Measured(NamedTuple):
+    """R rectangles at tau, in nats.
+
+    logp: (R, 4, 2) log-probabilities of what stands there and of the alternative, in the order of `asks`; of a block
+    their sum over its sites. delta: (R,). size: (R,) the sum of |log p| over all conditionals of the rectangle.
+    """
+
+    logp: Values
+    delta: Values
+    size: Values
+
+
 class JointLaw(Protocol):
     """A model that gives log P(x) itself, as a causal one does."""
 
-    def joint(self, ids: Ids, again: bool = False) -> Values:
-        """(B,) log P(x) in nats of B states; `again` by another way through the hardware."""
+    def joint(self, ids: Ids, way: int = 0, again: bool = False) -> Values:
+        """(B,) log P(x) in nats of B states, by one of WAYS ways through the hardware; `again` by others still."""
         ...
 
 
-def asks(ids: Ids, rectangle: Rectangle) -> list[Ask]:
-    """The four conditionals of a rectangle on x = ids: i given b, i given b', j given a, j given a'."""
-    i, j, a, b, to_a, to_b = rectangle
+class Answers(Protocol):
+    """What answers the conditionals of rectangles."""
+
+    def answer(self, asked: Sequence[Ask], tau: float = 1.0, again: bool = False) -> tuple[Values, Values]:
+        """((A, 2) log-probabilities at tau = 1, (A,) log of the normaliser of p^(1/tau)), both in nats."""
+        ...
+
+
+def asks(ids: Ids, rectangle: Rectangle | BlockRectangle) -> list[Ask]:
+    """The conditionals of a rectangle on x = ids: i given b, i given b', j given a, j given a', one for each site."""
+    i, j, a, b, to_a, to_b = (np.atleast_1d(part) for part in rectangle)
     over_b, over_a = ids.copy(), ids.copy()
     over_b[j], over_a[i] = to_b, to_a
-    return [Ask(ids, i, (a, to_a)), Ask(over_b, i, (a, to_a)), Ask(ids, j, (b, to_b)), Ask(over_a, j, (b, to_b))]
+    return [*_steps(ids, i, a, to_a), *_steps(over_b, i, a, to_a), *_steps(ids, j, b, to_b),
+            *_steps(over_a, j, b, to_b)]
+
+
+def _steps(ids: Ids, sites: Ids, present: Ids, alternatives: Ids) -> Iterator[Ask]:
+    """A block's conditionals: each site given the alternatives on its left and what stands there on its right."""
+    for k, site in enumerate(sites.tolist()):
+        state = ids.copy()
+        state[sites[:k]] = alternatives[:k]
+        yield Ask(state, site, (int(present[k]), int(alternatives[k])))
+
+
+def quarters(rectangle: Rectangle | BlockRectangle) -> tuple[int, int, int, int]:
+    """How many of a rectangle's `asks` each of its four conditionals takes."""
+    first, second = np.size(rectangle.i), np.size(rectangle.j)
+    return first, first, second, second
 
 
 def delta(logp: Values) -> Values:
@@ -65,6 +131,41 @@ def delta(logp: Values) -> Values:
     """
     gain = logp[..., 1] - logp[..., 0]
     return np.asarray((gain[:, 0] + gain[:, 3]) - (gain[:, 2] + gain[:, 1]))
+
+
+def measure(answers: Answers, asked: Sequence[Ask], tau: float = 1.0, again: bool = False,
+            counts: Sequence[int] | None = None) -> Measured:
+    """Rectangles from their `asks`, one rectangle's after the other's.
+
+    counts: how many asks belong to each quarter of each rectangle; one where it is not given.
+    """
+    base, normaliser = answers.answer(asked, tau, again)
+    scaled = base / tau - normaliser[:, None]
+    starts = np.arange(len(asked)) if counts is None else np.cumsum([0, *counts[:-1]])
+    with np.errstate(invalid="ignore"):
+        summed = np.add.reduceat(base, starts).reshape(-1, 4, 2)
+        size = np.add.reduceat(np.abs(base).sum(axis=1), starts[::4]) / tau
+        return Measured(np.add.reduceat(scaled, starts).reshape(-1, 4, 2), delta(summed) / tau, size)
+
+
+def noise(first: Measured, second: Measured) -> Values:
+    """(R,) how far rounding moves a delta, in nats: a sample of its scale, from two computations of R rectangles.
+
+    The root of the sum of squares of what the four gains log p(alternative) - log p(present) change by: the standard
+    deviation of the difference of two deltas if gains err independently. It is no function of the two deltas, which may
+    agree by accident, or differ by their size where one order and padding mirrors the other.
+    """
+    with np.errstate(invalid="ignore"):
+        moved = (second.logp[..., 1] - second.logp[..., 0]) - (first.logp[..., 1] - first.logp[..., 0])
+    return np.asarray(np.sqrt((moved**2).sum(axis=1)))
+
+
+def rounding(size: Values, dtype: str) -> Values:
+    """(R,) how large a delta rounding alone may make, in nats, at least: ULPS units in the last place of `size`.
+
+    dtype: the number format of the model; of one that is not known, float32.
+    """
+    return ULPS * EPSILON.get(dtype, EPSILON["float32"]) * size
 
 
 class Rows:
@@ -84,11 +185,8 @@ class Rows:
         return [self._kept[key] for key in keys]
 
     def answer(self, asked: Sequence[Ask], tau: float = 1.0, again: bool = False) -> tuple[Values, Values]:
-        """((A, 2) log-probabilities at tau = 1, (A,) log of the normaliser of p^(1/tau)), both in nats.
-
-        again: nothing kept is used, and the rows go through the hardware in another order and, where the model can,
-        with other padding: the difference is rounding.
-        """
+        """See Answers. again: nothing kept is used, and the rows go through the hardware by another way; ValueError for
+        a conditional that has none, as a table."""
         wanted: dict[tuple[int, bytes], list[int]] = {}
         for k, ask in enumerate(asked):
             wanted.setdefault(_context(ask.ids, ask.site), []).append(k)
@@ -103,9 +201,11 @@ class Rows:
         kept = {} if again else {key: self._kept[key] for key in wanted if key in self._kept}
         for key, row in kept.items():
             take(key, row)
-        # A table has no rounding to measure, and no other way.
-        compute = getattr(self.conditional, "log_probs_again", self.conditional.log_probs) if again \
-            else self.conditional.log_probs
+        compute = self.conditional.log_probs
+        if again:
+            if not has_other_way(self.conditional):
+                raise ValueError("this conditional is computed in one way only")
+            compute = self.conditional.log_probs_again  # type: ignore[attr-defined]
         missing = [key for key in wanted if key not in kept]
         for key, row in self._compute(missing, [asked[wanted[key][0]].ids for key in missing], compute):
             take(key, row)
@@ -121,6 +221,11 @@ class Rows:
             yield from zip(batch, rows, strict=True)
 
 
+def has_other_way(model: Any) -> bool:
+    """Whether a model can compute its numbers again in another way, so that rounding shows."""
+    return hasattr(model, "joint") or hasattr(model, "log_probs_again")
+
+
 def _context(ids: Ids, site: int) -> tuple[int, bytes]:
     context = ids.copy()
     context[site] = FILL
@@ -134,35 +239,31 @@ def _log_normaliser(row: Floats, tau: float) -> float:
     return float(best + np.log(np.exp(scaled - best).sum()))
 
 
-def from_conditionals(rows: Rows, asked: Sequence[Ask], tau: float = 1.0, again: bool = False) -> tuple[Values, Values]:
-    """((R, 4, 2) log-probabilities at tau, (R,) deltas at tau) of R rectangles, four asks each."""
-    base, normaliser = rows.answer(asked, tau, again)
-    logp = (base / tau - normaliser[:, None]).reshape(-1, 4, 2)
-    with np.errstate(invalid="ignore"):
-        return logp, delta(base.reshape(-1, 4, 2)) / tau
+class JointRows:
+    """Conditionals of a model that gives a joint, of a choice between two tokens: P(a', b) / [P(a, b) + P(a', b)].
 
-
-def from_joint(law: JointLaw, asked: Sequence[Ask], tau: float = 1.0, again: bool = False) -> tuple[Values, Values]:
-    """The same for a model that gives a joint: p_i(a'|b) / p_i(a|b) = P(a', b) / P(a, b).
-
-    The log-probabilities are those of a choice between the two tokens. The scores of each way from x to z are computed
-    apart from the other's, in another order and padding, so that delta is a measured floor and not algebra.
+    Each is made of two scores of its own. A corner of a rectangle belongs to two conditionals and is scored for each of
+    them, by another way through the hardware and in another place of its batch, so that nothing cancels by algebra:
+    delta is what the scores disagree.
     """
-    scores = np.empty((len(asked), 2))
-    for path, backwards in (((0, 3), again), ((2, 1), not again)):
-        places = [k for k in range(len(asked)) if k % 4 in path]
-        states: dict[bytes, Ids] = {}
-        names = np.empty((len(places), 2), dtype=object)
-        for row, k in enumerate(places):
-            for column, token in enumerate(asked[k].tokens):
-                state = asked[k].ids.copy()
-                state[asked[k].site] = token
-                names[row, column] = state.tobytes()
-                states[names[row, column]] = state
-        found = law.joint(stack(list(states.values())), again=backwards)
-        known = dict(zip(states, found.tolist(), strict=True))
-        scores[places] = [[known[name] for name in pair] for pair in names]
-    scores /= tau
-    with np.errstate(invalid="ignore"):
-        logp = scores - np.logaddexp(scores[:, 0], scores[:, 1])[:, None]
-        return logp.reshape(-1, 4, 2), delta(scores.reshape(-1, 4, 2))
+
+    def __init__(self, law: JointLaw) -> None:
+        self.law = law
+
+    def answer(self, asked: Sequence[Ask], tau: float = 1.0, again: bool = False) -> tuple[Values, Values]:
+        """See Answers."""
+        scores = np.empty((len(asked), 2))
+        for way in range(WAYS):
+            members = asked[way::WAYS]
+            if not members:
+                continue
+            states = []
+            for ask in members:
+                for token in ask.tokens:
+                    state = ask.ids.copy()
+                    state[ask.site] = token
+                    states.append(state)
+            order = slice(None, None, -1 if way in BACKWARDS else 1)
+            scores[way::WAYS] = self.law.joint(stack(states[order]), way, again)[order].reshape(-1, 2)
+        base = scores - np.logaddexp(scores[:, 0], scores[:, 1])[:, None]
+        return base, np.logaddexp(base[:, 0] / tau, base[:, 1] / tau)

@@ -27,7 +27,7 @@ from mlmglauber.stream.errors import ModelError, RecordError
 LOGITS = 1 << 26
 """Logits held at once: 256 MiB of float32."""
 PADDING = 8
-"""Columns of padding that `again` adds."""
+"""Columns of padding from one way of scoring to the next."""
 
 
 class CausalLM(OneLevel):
@@ -90,23 +90,24 @@ class CausalLM(OneLevel):
             result[start : start + self.rows] = torch.log_softmax(rows, dim=1).cpu().numpy()
         return result
 
-    def joint(self, ids: Ids, again: bool = False) -> NDArray[np.float64]:
+    def joint(self, ids: Ids, way: int = 0, again: bool = False) -> NDArray[np.float64]:
         """(B,) log P(x) in nats, over the model's whole vocabulary; without a beginning token, of all but the first.
 
-        ids: (B, n), shorter states filled up with FILL on the right. again: in reverse order with more padding, in
-        other batches and by the plain attention kernel, so that what differs is rounding. Each term is a float32
-        log-softmax, their sum float64.
+        ids: (B, n), shorter states filled up with FILL on the right. way: so many times PADDING columns of padding, and
+        the plain attention kernel where it is odd. again: half of PADDING more, the other kernel, reverse order, other
+        batches. What differs is rounding. Each term is a float32 log-softmax, their sum float64.
         """
         torch = self._torch
         order = np.arange(len(ids))[::-1] if again else np.arange(len(ids))
-        width = ids.shape[1] + len(self.prefix) + PADDING
+        padding = PADDING * way + (PADDING // 2 if again else 0)
+        width = ids.shape[1] + len(self.prefix) + padding
         rows = max(1, min(self.rows, LOGITS // (width * self.vocab_size)))
         rows = max(1, rows - 1) if again else rows
         result = np.empty(len(ids))
         for start in range(0, len(ids), rows):
             batch = ids[order[start : start + rows]]
-            with plain_attention() if again else nullcontext():
-                logits = self._logits(batch, PADDING if again else 0).float()
+            with plain_attention() if again != (way % 2 == 1) else nullcontext():
+                logits = self._logits(batch, padding).float()
             tokens = torch.from_numpy(np.maximum(batch, 0)).to(logits.device)
             first = len(self.prefix) - 1  # the place whose logits are of the first content token
             if first < 0:

@@ -26,20 +26,23 @@ class RestrictedModel:
         self.allowed[self.tokens] = True
         self.allowed &= base.allowed
 
+        if hasattr(base, "log_probs_again"):
+            self.log_probs_again = lambda ids, sites: self._restricted(base.log_probs_again(ids, sites))
+
     def log_probs(self, ids: Ids, sites: Ids) -> Floats:
         """See Conditional. In the base model's dtype; the sums are float64."""
-        return self._restrict(self.base.log_probs(ids, sites))
+        return self._restricted(self.base.log_probs(ids, sites))
 
     def log_probs_at(self, ids: Ids, sites: Ids, level: int) -> Floats:
         """See Conditional."""
-        return self._restrict(self.base.log_probs_at(ids, sites, level))
+        return self._restricted(self.base.log_probs_at(ids, sites, level))
 
     def weigh(self, draws: Draws, level: int = 0) -> BlockRows:
         """See Conditional."""
         rows = self.log_probs_at(draws.ids, draws.sites, level)
         return block_rows(rows, draws.old, draws.taus, draws.uniforms, draws.cold)
 
-    def _restrict(self, rows: Floats) -> Floats:
+    def _restricted(self, rows: Floats) -> Floats:
         kept = rows[:, self.tokens].astype(np.float64)
         with np.errstate(invalid="ignore"):  # where no token is left the row is no law, and is seen to be none
             kept -= kept.max(axis=1, keepdims=True)

@@ -251,7 +251,7 @@ def _assert_finite(value: Any, where: str) -> None:
         _assert_finite(value.tolist(), where)
 
 
-SUITE_TYPES = frozenset({"run", "state", "rectangle", "influence", "pair", "trap", "exact", "summary"})
+SUITE_TYPES = frozenset({"run", "state", "rectangle", "influence", "pair", "trap", "exact", "tokens", "summary"})
 """What `type` may say of a record that a command of the suite wrote; mlm-records(5) tells their fields."""
 
 
