@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from mlmglauber import __version__
+from mlmglauber.commands.chain_run import Runs
 from mlmglauber.commands.standard_streams import occupy_streams
 from mlmglauber.commands.threads import settle_threads
 from mlmglauber.stream.errors import ExitStatus, MlmError, MlmWarning, RecordError
@@ -100,6 +101,8 @@ class Filter:
         """The first record of the whole input, which names a run: also where another process has read it."""
         self.shard: tuple[int, int] | None = None
         """(i, N): only the records i, N + i, 2 N + i, ... are answered, counted from 0."""
+        self.runs = Runs()
+        """The run records that came so far, those of all shards: what made the chains of the states after them."""
         self.mute = False
         """Bad records are passed over: another process of this run tells of them."""
         self.warm: dict[Any, Any] = {}
@@ -159,6 +162,8 @@ class Filter:
             return None
         if self.first is None:
             self.first = record
+        if record.get("type") == "run":
+            self.runs.take(record)
         return record if ours else None
 
     @contextmanager
