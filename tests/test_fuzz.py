@@ -266,7 +266,7 @@ def test_the_reader_takes_anything_in_any_pieces(tmp_path_factory, parts, block)
     path = tmp_path_factory.getbasetemp() / "any"
     path.write_bytes(b"\n".join(parts))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mlmglauber.stream.records.BLOCK", block)
+        patch.setattr("mlmglauber.stream.lines.BLOCK", block)
         with suppress(RecordError):  # an input that begins like a gzip file and is none
             for line in Lines([str(path)]):
                 with suppress(RecordError):

@@ -4,94 +4,49 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import click
 
 from mlmglauber import __version__
+from mlmglauber.commands.options import reading_of
+from mlmglauber.commands.reporter import Words
 from mlmglauber.commands.standard_streams import occupy_streams
 from mlmglauber.commands.threads import settle_threads
-from mlmglauber.stream.errors import ExitStatus, MlmError, MlmWarning, RecordError
+from mlmglauber.stream.errors import (
+    ExitStatus,
+    InputError,
+    MixedRecordsError,
+    MlmError,
+    MlmWarning,
+    RecordError,
+)
+from mlmglauber.stream.formats import Line, Reading
 from mlmglauber.stream.interrupts import TerminatedError, held
+from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.output import ClosedPipeError, Output
 from mlmglauber.stream.printable import printable
-from mlmglauber.stream.records import Line, Lines, Record, check_schema, parse
+from mlmglauber.stream.records import BrokenJsonError, Record, check_schema, parse
 
 CLOSED_PIPE = 141
 """The status of a program whose reader has gone, as the shell reports a death by SIGPIPE."""
 
-class Words:
-    """What a command says on standard error, as loud as -q and -v ask."""
-
-    def __init__(self, command: str, quiet: bool, verbose: int, progress: bool | None, color: bool) -> None:
-        self.command, self.quiet, self.verbose, self.color = command, quiet, verbose, color
-        self.terminal = sys.stderr.isatty()
-        self.progress = progress if progress is not None else self.terminal and not quiet
-        self.bad_records = 0
-        self.found = False
-
-    def say(self, text: str) -> None:
-        """A warning or a count; not with -q."""
-        if not self.quiet:
-            self._write(text)
-
-    def heard(self, text: str) -> None:
-        """Words of another process of this run, as they are."""
-        self._write(text)
-
-    def bad_record(self, error: RecordError) -> None:
-        """Report one bad record; the command ends with status 65. Errors are said even with -q."""
-        self.bad_records += 1
-        self._write(str(error))
-        if self.verbose:
-            self._traceback(error)
-
-    def finding(self, text: str) -> None:
-        """What --fail-above asked to be told of: the output is whole, the command ends with status 1."""
-        self.found = True
-        self._write(text)
-
-    def fail(self, error: BaseException, text: str) -> None:
-        self._write(text)
-        if self.verbose:
-            self._traceback(error)
-
-    def _write(self, text: str) -> None:
-        with suppress(OSError):  # a reader of our words that has gone, or a full disk, costs no record
-            print(f"{self.command}: {printable(text)}", file=sys.stderr, flush=True)
-
-    def _traceback(self, error: BaseException) -> None:
-        import traceback
-
-        lines = "".join(traceback.format_exception(error)).splitlines()
-        with suppress(OSError):
-            print(*map(printable, lines), sep="\n", file=sys.stderr, flush=True)
-
-    @contextmanager
-    def bar(self, description: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
-        """A progress bar: call the yielded function with each advance. Nothing is drawn where none is wanted."""
-        if not self.progress:
-            yield lambda amount: None
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        console = Console(stderr=True, no_color=not self.color, force_terminal=self.terminal or None)
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
-                   TimeRemainingColumn())
-        with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
-            task = progress.add_task(printable(description), total=total)
-            yield lambda amount: progress.update(task, advance=amount)
-
 
 class Filter:
-    """The record loop: lines in, records out, bad ones told of and left out."""
+    """The record loop: lines in, records out, bad ones told of and left out.
 
-    def __init__(self, words: Words, files: tuple[str, ...], strict: bool, output: Output) -> None:
+    An error that ends the input, of a file or under --strict, is kept in `failure`: to the command it looks like the
+    end of the input, so that it finishes what is in work. The error is told of after that, see `conclude`.
+    """
+
+    def __init__(self, words: Words, files: tuple[str, ...], strict: bool, output: Output,
+                 reading: Reading | None = None) -> None:
         self.words, self.strict, self.output = words, strict, output
-        self.lines = Lines(files)
+        self.lines = Lines(files, reading)
         self.lines.before_wait = output.flush
+        self.failure: MlmError | None = None
+        """The error that ended the input, if one did."""
         self.place = ""
         """Where the record in hand stands, as file:line."""
         self.count = 0
@@ -105,9 +60,19 @@ class Filter:
         self.warm: dict[Any, Any] = {}
         """What was opened and may be used again: see `once`."""
 
+    def next_line(self, wait: bool = True) -> Line | None:
+        """The next line; None at the end, where the input cannot be read further, or when none is at hand."""
+        if self.failure is not None:
+            return None
+        try:
+            return self.lines.next(wait)
+        except (InputError, RecordError) as error:
+            self.failure = error
+            return None
+
     def read(self, plain_text: bool, wait: bool = True) -> Record | None:
         """The next good record; None at the end, or when none is at hand and `wait` is off."""
-        while (line := self.lines.next(wait)) is not None:
+        while (line := self.next_line(wait)) is not None:
             with self.guard(line.place):
                 record = self._parse(line, plain_text)
                 if record is not None:
@@ -115,14 +80,24 @@ class Filter:
         return None
 
     def each(self, handle: Callable[[Record], None], plain_text: bool = False) -> None:
-        """Hand on every good record; a RecordError of `handle` is told of like one of the line itself."""
-        for line in self.lines:
+        """Hand on every good record; a RecordError of `handle` is told of like one of the line itself.
+
+        A MixedRecordsError of `handle` ends the input.
+        """
+        while (line := self.next_line()) is not None:
             try:
                 record = self._parse(line, plain_text)
                 if record is not None:
                     handle(record)
             except RecordError as error:
                 self.bad(error, line.place)
+            except MixedRecordsError as error:
+                self.failure = error
+
+    def conclude(self) -> None:
+        """Raise the error that ended the input, if one did: after all that stood before it is answered."""
+        if self.failure is not None:
+            raise self.failure
 
     def records(self, plain_text: bool = False) -> Iterator[Record]:
         while (record := self.read(plain_text)) is not None:
@@ -153,7 +128,9 @@ class Filter:
                 self.count -= 1
                 return None
             check_schema(record, line.place)
-        except RecordError:
+        except RecordError as error:
+            if isinstance(error, BrokenJsonError):
+                self.lines.only_json()
             if ours:
                 raise
             return None
@@ -163,20 +140,21 @@ class Filter:
 
     @contextmanager
     def guard(self, place: str) -> Iterator[None]:
-        """A RecordError inside is told of with its place and ends the command only under --strict."""
+        """A RecordError inside is told of with its place; under --strict it ends the input."""
         try:
             yield
         except RecordError as error:
             self.bad(error, place)
 
     def bad(self, error: RecordError, place: str) -> None:
-        """Tell of a bad record; under --strict that is the end."""
+        """Tell of a bad record; under --strict that is the end, and the first one alone is told of."""
         if self.mute:
             return
         error.place = error.place or place
-        if self.strict:
-            raise error
-        self.words.bad_record(error)
+        if not self.strict:
+            self.words.bad_record(error)
+        elif self.failure is None:
+            self.failure = error
 
 
 def _shared_options(name: str) -> list[click.Parameter]:
@@ -255,16 +233,21 @@ def _run(function: Callable[..., None], name: str, words: Words, files: tuple[st
         with ExitStack() as stack:
             with held:  # a hidden file that is made is also removed
                 output = stack.enter_context(Output(path))
-            filter = Filter(words, files, strict, output)
+            filter = Filter(words, files, strict, output, reading_of(options))
             filter.shard, address = options.pop("shard", None), options.pop("dask", None)
-            if address is None:
-                function(filter, **options)
-            else:
+            if address is not None:
                 if filter.shard is not None:
                     raise click.UsageError("--shard and --dask exclude each other")
                 from mlmglauber.commands.distribute import distribute
 
                 distribute(filter, name, address, options)
+            else:
+                try:
+                    function(filter, **options)
+                except MlmError:
+                    filter.conclude()  # an input that is not whole may be why
+                    raise
+            filter.conclude()
     except ClosedPipeError:
         _silence(sys.stdout.fileno())
         return CLOSED_PIPE

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mlmglauber import __version__
 from mlmglauber.commands.base import Filter
 from mlmglauber.measures.labelling import Labeller, fit, held_out, unit_of
-from mlmglauber.stream.errors import ExitStatus, MlmError, RecordError
+from mlmglauber.stream.errors import MixedRecordsError, MlmError, RecordError
 from mlmglauber.stream.records import SCHEMA, Record, is_input, to_line
 from mlmglauber.stream.vectors import unpack
 
@@ -28,6 +28,7 @@ class Texts:
             if is_input(record):
                 with other.guard(other.place):
                     self.records.append(_checked(record, labelled))
+        other.conclude()
         if not self.records:
             raise MlmError(f"{path}: no examples; give records with `label` and `text`" if labelled else
                            f"{path}: no texts; give records with `text` or `embedding`")
@@ -74,10 +75,8 @@ def check_embedder(own: Any, expected: Any, path: str) -> None:
 
 
 def bad(message: str) -> MlmError:
-    """An error of records that ends the command with status 65."""
-    error = MlmError(message)
-    error.status = ExitStatus.BAD_RECORD
-    return error
+    """An error of records that ends the input, with status 65."""
+    return MixedRecordsError(message)
 
 
 def open_embedder(options: dict[str, Any], heads: Sequence[Record], identity: str | None, path: str) -> "Embedder":

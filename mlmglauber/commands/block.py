@@ -6,10 +6,13 @@ from typing import Any, NamedTuple
 
 import click
 
-from mlmglauber.commands.base import Filter, Words
-from mlmglauber.stream.errors import MlmError, RecordError
+from mlmglauber.commands.base import Filter
+from mlmglauber.commands.reporter import Words
+from mlmglauber.stream.errors import MlmError
+from mlmglauber.stream.formats import Line
+from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.output import Output
-from mlmglauber.stream.records import Line, Lines, Record
+from mlmglauber.stream.records import Record
 
 
 class Block(NamedTuple):
@@ -93,8 +96,7 @@ def answer(command: str, block: Block, options: dict[str, Any], strict: bool, qu
     error = None
     try:
         import_module(f"mlmglauber.commands.{command.removeprefix('mlm-')}").main.function(filter, **options)
-    except RecordError as caught:
-        error = int(caught.status), str(caught)
+        filter.conclude()
     except MlmError as caught:
         error = int(caught.status), str(caught)
     except click.UsageError as caught:

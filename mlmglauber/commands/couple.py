@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Numbers, Real, Temperatures, model_options, spread_options
+from mlmglauber.commands.options import Numbers, Real, Temperatures, model_options, spread_options, text_options
 
 if TYPE_CHECKING:
     from mlmglauber.commands.pair_record import Unit
@@ -92,6 +92,7 @@ class Start(click.ParamType[str]):
               help="With --summarize and lagged pairs: distances whose mixing times are told.")
 @click.option("--table/--no-table", default=None,
               help="With --summarize, tables for people instead of records; by default on a terminal.")
+@text_options
 @model_options
 @spread_options
 def main(filter: Filter, resume: str | None, summarize: bool, budget: float, eps: list[float], table: bool | None,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import device_options, spread_options
+from mlmglauber.commands.options import device_options, spread_options, text_options
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import SCHEMA, Record
 
@@ -35,6 +35,7 @@ EXAMPLES = """\
 @click.option("--pca", type=click.IntRange(1), metavar="K",
               help="Replace embeddings by their first K principal components; holds all records in memory.")
 @click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Texts a forward pass.")
+@text_options
 @device_options
 @spread_options
 def main(filter: Filter, pca: int | None, encoding: str, **options: Any) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Real, Sites, Temperatures, model_options
+from mlmglauber.commands.options import Real, Sites, Temperatures, model_options, text_options
 from mlmglauber.stream.errors import RecordError
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ EXAMPLES = """\
 @click.option("--influences", is_flag=True, help="Write the matrix of influences too.")
 @click.option("--compare", type=click.Path(), metavar="FILE",
               help="States of mlm-sample under the same restriction, held against the exact law.")
+@text_options
 @model_options
 def main(filter: Filter, **options: Any) -> None:
     """One text at a time: its conditionals, then its chain at each temperature."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Sites, Temperatures, model_options, spread_options
+from mlmglauber.commands.options import Sites, Temperatures, model_options, spread_options, text_options
 
 if TYPE_CHECKING:
     from mlmglauber.commands.walk import Walk
@@ -58,6 +58,7 @@ EXAMPLES = """\
                    "input.")
 @click.option("--check", is_flag=True,
               help="With --from-run, write nothing and end with status 1 at the first line that is not FILE's.")
+@text_options
 @model_options
 @spread_options
 def main(filter: Filter, resume: str | None, from_run: str | None, check: bool, **options: Any) -> None:

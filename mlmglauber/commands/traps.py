@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Temperatures, model_options
+from mlmglauber.commands.options import Temperatures, model_options, text_options
 
 if TYPE_CHECKING:
     from mlmglauber.stream.records import Record
@@ -56,6 +56,7 @@ CERTIFYING = ("certify", "scan_tokens", "contexts", "candidates", "draw", "seed"
               "the first N tokens of each text; shorter texts are skipped and counted.")
 @click.option("--seed", type=click.IntRange(0), help="With --certify, the seed of the sites at which copies are put; "
               "drawn and recorded when absent.")
+@text_options
 @model_options
 def main(filter: Filter, find: bool, min_steps: int, radius: int, no_model: bool, summary: bool, table: bool | None,
          max_sweeps: int, **options: Any) -> None:

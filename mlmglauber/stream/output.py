@@ -9,8 +9,9 @@ from contextlib import suppress
 from errno import EISDIR
 from types import TracebackType
 
-from mlmglauber.stream.errors import MlmError, OutputError
+from mlmglauber.stream.errors import MlmError, OutputError, RecordError
 from mlmglauber.stream.interrupts import held
+from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.records import Record, to_line
 
 BUFFER = 1 << 16
@@ -152,11 +153,19 @@ class Comparing(Output):
         self.path = None
         self._buffer = bytearray()
         self._name, self._number = path, 0
-        self._there = open(path, "rb")  # noqa: SIM115 - as long as the process
+        self._there = Lines([path])  # which may be gzip
+
+    def _next(self) -> bytes | None:
+        try:
+            line = self._there.next()
+        except RecordError as error:
+            raise MlmError(str(error)) from error
+        return None if line is None else line.content
 
     def write_line(self, line: bytes) -> None:
         self._number += 1
-        if self._there.readline() != line:
+        there = self._next()
+        if there is None or there + b"\n" != line:
             raise MlmError(f"{self._name}:{self._number}: not the line that this run gives there; compare model, input "
                            "and versions")
 
@@ -165,7 +174,7 @@ class Comparing(Output):
 
     def finish(self) -> None:
         """The run is over: the file must be too."""
-        if self._there.readline():
+        if self._next() is not None:
             raise MlmError(f"{self._name}:{self._number + 1}: the file has more lines than this run; compare the input")
 
 
