@@ -3,16 +3,17 @@
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import click
 
 from mlmglauber import __version__
+from mlmglauber.commands.command_line import Command
 from mlmglauber.commands.options import reading_of
 from mlmglauber.commands.reporter import Words
-from mlmglauber.commands.standard_streams import occupy_streams
 from mlmglauber.commands.threads import settle_threads
 from mlmglauber.stream.errors import (
     ExitStatus,
@@ -26,7 +27,6 @@ from mlmglauber.stream.formats import Line, Reading
 from mlmglauber.stream.interrupts import TerminatedError, held
 from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.output import ClosedPipeError, Output
-from mlmglauber.stream.printable import printable
 from mlmglauber.stream.records import BrokenJsonError, Record, check_schema, parse
 
 CLOSED_PIPE = 141
@@ -57,6 +57,7 @@ class Filter:
         """(i, N): only the records i, N + i, 2 N + i, ... are answered, counted from 0."""
         self.mute = False
         """Bad records are passed over: another process of this run tells of them."""
+        self.passed_texts: Counter[str] = Counter()
         self.warm: dict[Any, Any] = {}
         """What was opened and may be used again: see `once`."""
 
@@ -147,14 +148,25 @@ class Filter:
             self.bad(error, place)
 
     def bad(self, error: RecordError, place: str) -> None:
-        """Tell of a bad record; under --strict that is the end, and the first one alone is told of."""
+        """Tell of a bad record; under --strict the input ends with it, and what is in work is finished."""
         if self.mute:
             return
         error.place = error.place or place
-        if not self.strict:
-            self.words.bad_record(error)
-        elif self.failure is None:
+        if self.strict and self.failure is None:
             self.failure = error
+        else:
+            self.words.bad_record(error)
+
+    def pass_on(self, record: Record) -> None:
+        """Count a record that is no input of a command; one with a text may have been meant as one."""
+        if isinstance(record.get("text"), str):
+            self.passed_texts[str(record.get("type"))] += 1
+
+    def say_passed(self) -> None:
+        """One line with what `pass_on` counted."""
+        if self.passed_texts:
+            what = ", ".join(f"{count} of type {kind}" for kind, count in self.passed_texts.items())
+            self.words.say(f"records with a text passed on as they are, which are no inputs: {what}")
 
 
 def _shared_options(name: str) -> list[click.Parameter]:
@@ -191,35 +203,13 @@ def filter_command(name: str, description: str, examples: str) -> Callable[[Call
 
         own = list(reversed(getattr(function, "__click_params__", [])))
         inputs = click.Argument(["files"], nargs=-1, type=click.Path(), metavar="[FILE]...")
-        command = _Command(name, callback=callback, help=description, epilog=examples,
+        command = Command(name, callback=callback, help=description, epilog=examples,
                            params=[inputs, *own, *_shared_options(name)],
                            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
         command.function = function
         return command
 
     return decorate
-
-
-class _Command(click.Command):
-    """A click command whose usage errors are two lines and whose examples keep their shape."""
-
-    function: Callable[..., None]
-    """What it does with a Filter and its options: what a worker of another process calls."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write(f"\nExamples:\n\n{self.epilog}\n\n")
-
-    def main(self, args: Sequence[str] | None = None, **kwargs: Any) -> Any:  # type: ignore[override]
-        name = str(self.name)
-        occupy_streams()
-        try:
-            return super().main(args, prog_name=name, standalone_mode=False)
-        except click.UsageError as error:
-            print(f"{name}: {printable(error.format_message())}\nTry '{name} --help'.", file=sys.stderr)
-            status = ExitStatus.USAGE
-        except (click.Abort, KeyboardInterrupt):
-            status = ExitStatus.INTERRUPTED
-        raise SystemExit(int(status))
 
 
 def _run(function: Callable[..., None], name: str, words: Words, files: tuple[str, ...], strict: bool,
@@ -247,6 +237,7 @@ def _run(function: Callable[..., None], name: str, words: Words, files: tuple[st
                 except MlmError:
                     filter.conclude()  # an input that is not whole may be why
                     raise
+            filter.say_passed()
             filter.conclude()
     except ClosedPipeError:
         _silence(sys.stdout.fileno())

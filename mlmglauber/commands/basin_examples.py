@@ -11,7 +11,8 @@ from mlmglauber import __version__
 from mlmglauber.commands.base import Filter
 from mlmglauber.measures.labelling import Labeller, fit, held_out, unit_of
 from mlmglauber.stream.errors import MixedRecordsError, MlmError, RecordError
-from mlmglauber.stream.records import SCHEMA, Record, is_input, to_line
+from mlmglauber.stream.printable import counted, were
+from mlmglauber.stream.records import SCHEMA, Record, is_input, to_line, told
 from mlmglauber.stream.vectors import unpack
 
 if TYPE_CHECKING:
@@ -42,7 +43,8 @@ class Texts:
         texts = [record["text"] for record in self.records if "embedding" not in record]
         found = None if embedder is None else embedder.encode(texts)
         if found is not None and found.truncated.any():
-            self.words.say(f"{self.path}: {found.truncated.sum()} texts longer than the model takes were cut short")
+            self.words.say(f"{self.path}: {counted(int(found.truncated.sum()), 'text')} longer than the model takes "
+                           f"{were(int(found.truncated.sum()))} cut short")
         fresh = iter(() if found is None else found.vectors)
         vectors, kept = [], []
         for record in self.records:
@@ -70,8 +72,8 @@ def _checked(record: Record, labelled: bool) -> Record:
 def check_embedder(own: Any, expected: Any, path: str) -> None:
     """MlmError where embeddings of a file are not of the kind that the records hold."""
     if own != expected:
-        raise bad(f"{path}: embeddings of another model or treatment ({own}) than the records' ({expected}); embed "
-                   "both alike, or name the records' model with --model")
+        raise bad(f"{path}: embeddings of another model or treatment ({told(own)}) than the records' "
+                  f"({told(expected)}); embed both alike, or name the records' model with --model")
 
 
 def bad(message: str) -> MlmError:
@@ -84,8 +86,7 @@ def open_embedder(options: dict[str, Any], heads: Sequence[Record], identity: st
     from mlmglauber.models.embedding import Embedder
 
     head: Record = next((head for head in heads if head.get("run") == identity), {})
-    dims, asked = head.get("dims"), head.get("options")
-    prompt = asked.get("prompt") if isinstance(asked, dict) else None
+    dims, prompt = head.get("dims"), head.get("prompt")
     embedder = Embedder.open(
         options["model"], revision=options["revision"], device=options["device"],
         trust_remote_code=options["trust_remote_code"], allow_pickle=options["allow_pickle"],

@@ -12,7 +12,8 @@ from mlmglauber.commands.basin_examples import Texts, bad, open_embedder, region
 from mlmglauber.measures.labelling import NO_NAME, Labeller
 from mlmglauber.measures.visits_summary import Plan, Series, summarise
 from mlmglauber.stream.errors import RecordError
-from mlmglauber.stream.records import Record, chain_key, names_of, step_of, tau_and_n
+from mlmglauber.stream.json_values import json_kind
+from mlmglauber.stream.records import Record, chain_key, names_of, step_of, tau_and_n, told
 from mlmglauber.stream.vectors import unpack
 
 
@@ -58,8 +59,8 @@ class Job:
         if self.identity == ():
             self.identity = embedder
         if embedder != self.identity:
-            raise bad(f"embeddings of two models ({self.identity} and {embedder}) have no regions in common; embed all "
-                      "records with one model")
+            raise bad(f"embeddings of two models ({told(self.identity)} and {told(embedder)}) have no regions in "
+                      "common; embed all records with one model")
         vector = unpack(record["embedding"])
         if not self.options["keep_embedding"]:
             del record["embedding"]
@@ -96,7 +97,7 @@ def _series(record: Record, field: str | None) -> Series:
     tau, n = tau_and_n(record)
     start = None if field is None else record.get(field)
     if start is not None and not isinstance(start, str):
-        raise RecordError(f'"{field}" is a {type(start).__name__}, not a string; correct it, or leave --start out')
+        raise RecordError(f'"{field}" is {json_kind(start)}, not a string; correct it, or leave --start out')
     return Series(record.get("run"), record.get("id"), record.get("chain"), tau, n, start)
 
 

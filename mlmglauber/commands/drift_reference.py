@@ -53,8 +53,8 @@ class References:
         if named is None:
             raise RecordError(f"{self.path} has no reference for the id {name!r}; add one")
         if named.embedder != embedder:
-            raise MixedRecordsError(f"{named.place}: the reference is of another embedder ({told(named.embedder)}) than "
-                                    f"the records ({told(embedder)}); embed both alike, or there is no distance")
+            raise MixedRecordsError(f"{named.place}: the reference is of another embedder ({told(named.embedder)}) "
+                                    f"than the records ({told(embedder)}); embed both alike, or there is no distance")
         return named.reference
 
 

@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 from mlmglauber.commands.base import Filter
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model
+from mlmglauber.models.plain_text import PART, parts
 from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.printable import counted, were
 from mlmglauber.stream.records import SCHEMA, Record, is_input, record_id, text_or_ids, to_line
 
 OWN_FIELDS = frozenset({
     "type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "site", "old", "new", "changed", "logp_old",
     "logp_new", "reason", "text_exact", "pll", "pll_reason", "embedding", "embedder", "truncated", "text_tokens",
-    "drift", "drift_reason", "basin", "basin_p", "basin_reason", "basin_p_reason",
+    "embedding_reason", "drift", "drift_reason", "basin", "basin_p", "basin_reason", "basin_p_reason",
 })
 """Fields of an input that what is made of it does not inherit: they are made anew, or tell of the text that was."""
 
@@ -65,6 +67,8 @@ class Inputs:
             if record is None:
                 continue
             if not is_input(record):
+                if self._write == self.filter.output.write:
+                    self.filter.pass_on(record)
                 self._write(record)
                 continue
             with self.filter.guard(self.filter.place):
@@ -108,7 +112,7 @@ def opening_options(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def say_too_short(filter: Filter, count: int, length: int) -> None:
-    filter.words.say(f"{count} texts of fewer than {length} tokens were skipped")
+    filter.words.say(f"{counted(count, 'text')} of fewer than {length} tokens {were(count)} skipped")
 
 
 def run_id(described: dict[str, Any], names: list[Any]) -> str:
@@ -125,7 +129,7 @@ def token_ids(model: TextModel, record: Record, length: int | None = None) -> li
     text, ids = text_or_ids(record)
     if ids is None:
         assert text is not None
-        ids = model.encode(text)
+        ids = _first_ids(model, text, max(length or 0, model.max_sites) + 1)
     if length is not None:
         if len(ids) < length:
             return None
@@ -133,8 +137,20 @@ def token_ids(model: TextModel, record: Record, length: int | None = None) -> li
     if not ids:
         raise RecordError("the text has no token; give one of at least one token")
     if len(ids) > model.max_sites:
-        raise RecordError(f"{len(ids)} tokens, the model takes {model.max_sites}; shorten the text, or use --length")
+        least = "at least " if text is not None and len(text) > PART else ""  # the rest was not looked at
+        raise RecordError(f"{least}{len(ids)} tokens, the model takes {model.max_sites}; shorten the text, or use "
+                          "--length")
     model.check_ids(ids)
+    return ids
+
+
+def _first_ids(model: TextModel, text: str, enough: int) -> list[int]:
+    """The token ids of a text, at least the first so many where it has more: the rest of a book is not tokenised."""
+    ids: list[int] = []
+    for part in parts(text):
+        ids += model.encode(part)
+        if len(ids) >= enough:
+            break
     return ids
 
 

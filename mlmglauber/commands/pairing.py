@@ -19,6 +19,7 @@ from mlmglauber.models.restricted import RestrictedModel, tokens_of
 from mlmglauber.stream import resume
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import Appending, InOrder, Output
+from mlmglauber.stream.printable import counted, were
 from mlmglauber.stream.records import SCHEMA, Record, is_input, record_id
 
 WAITING = 4
@@ -59,11 +60,13 @@ class Pairing:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         if self.too_short:
-            self._say(f"{self.too_short} starts of fewer tokens than --length asks for were skipped")
+            self._say(f"{counted(self.too_short, 'start')} of fewer tokens than --length asks for "
+                      f"{were(self.too_short)} skipped")
         if self.unused:
-            self._say(f"{self.unused} texts were left over: --pairs {self.options['pairs']} were made before")
+            self._say(f"{counted(self.unused, 'text')} {were(self.unused)} left over: --pairs {self.options['pairs']} "
+                      "were made before")
         if self._gathered and kind is None:
-            self._say(f"the last {len(self._gathered)} of the texts make no whole pair")
+            self._say(f"the last {counted(len(self._gathered), 'text')} made no whole pair")
         if self.path is not None:
             if kind is None or not issubclass(kind, OSError):
                 self.output.flush()
@@ -99,6 +102,7 @@ class Pairing:
             self.model = self._open(record)
         if not is_input(record):
             self.passed += 1
+            self.filter.pass_on(record)
             if self.leads and self.passed > self.passed_before:  # the first ones stand in the resumed file already
                 sink = self.order.open()
                 sink.write(record)

@@ -89,6 +89,7 @@ class Journey:
             self.model = self._open(record)
         if not is_input(record):
             self.passed += 1
+            self.filter.pass_on(record)
             if self.passed > self.left.passed:  # the first ones stand in the resumed file already
                 sink = self.order.open()
                 sink.write(record)
