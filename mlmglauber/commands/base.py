@@ -27,6 +27,7 @@ from mlmglauber.stream.formats import Line, Reading
 from mlmglauber.stream.interrupts import TerminatedError, held
 from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.output import ClosedPipeError, Output
+from mlmglauber.stream.printable import counted
 from mlmglauber.stream.records import BrokenJsonError, Record, check_schema, parse
 
 CLOSED_PIPE = 141
@@ -58,6 +59,8 @@ class Filter:
         self.mute = False
         """Bad records are passed over: another process of this run tells of them."""
         self.passed_texts: Counter[str] = Counter()
+        self.unknown: Counter[str] = Counter()
+        """Texts with unknown tokens, these, and all tokens of theirs."""
         self.warm: dict[Any, Any] = {}
         """What was opened and may be used again: see `once`."""
 
@@ -162,8 +165,12 @@ class Filter:
         if isinstance(record.get("text"), str):
             self.passed_texts[str(record.get("type"))] += 1
 
-    def say_passed(self) -> None:
-        """One line with what `pass_on` counted."""
+    def say_counts(self) -> None:
+        """A line with what `pass_on` counted, and one with the unknown tokens of the texts."""
+        if self.unknown:
+            texts = self.unknown["texts"]
+            self.words.say(f"{counted(texts, 'text')} with unknown tokens: {self.unknown['unknown']} of "
+                           f"{self.unknown['tokens']} tokens stand for what the vocabulary lacks (`unknown`)")
         if self.passed_texts:
             what = ", ".join(f"{count} of type {kind}" for kind, count in self.passed_texts.items())
             self.words.say(f"records with a text passed on as they are, which are no inputs: {what}")
@@ -237,7 +244,7 @@ def _run(function: Callable[..., None], name: str, words: Words, files: tuple[st
                 except MlmError:
                     filter.conclude()  # an input that is not whole may be why
                     raise
-            filter.say_passed()
+            filter.say_counts()
             filter.conclude()
     except ClosedPipeError:
         _silence(sys.stdout.fileno())

@@ -24,7 +24,7 @@ class Clustering(Job):
         self._held: list[tuple[str, Record, NDArray[np.float32] | None]] = []
 
     def add(self, record: Record) -> None:
-        vector = self._vector(record) if "embedding" in record else None
+        vector = self._vector(record) if record.get("embedding") is not None else None
         if vector is not None:
             size = next((len(other) for _, _, other in self._held if other is not None), len(vector))
             if len(vector) != size:

@@ -112,7 +112,7 @@ class Naming(Job):
         self._drawn = Texts(filter, options["draws"], labelled=False) if options["draws"] else None
 
     def add(self, record: Record) -> None:
-        if "embedding" in record:
+        if record.get("embedding") is not None:
             vector = self._vector(record)
             labeller = self._labeller or self._learn()
             if len(vector) != labeller.weights.shape[1]:

@@ -96,6 +96,7 @@ def answer(command: str, block: Block, options: dict[str, Any], strict: bool, qu
     error = None
     try:
         import_module(f"mlmglauber.commands.{command.removeprefix('mlm-')}").main.function(filter, **options)
+        filter.say_counts()
         filter.conclude()
     except MlmError as caught:
         error = int(caught.status), str(caught)

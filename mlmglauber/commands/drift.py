@@ -48,7 +48,7 @@ def main(filter: Filter, reference: str, summary: bool, threshold: list[float], 
     def handle(record: Record) -> None:
         progress(1)
         chains.see(record)
-        if "embedding" in record:
+        if record.get("embedding") is not None:
             key = chains.replace(record)
             if summary:
                 _keep(kept, key, record)

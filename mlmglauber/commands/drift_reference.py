@@ -37,7 +37,7 @@ class References:
         self._only = next(iter(self._named)) if len(self._named) == 1 else None
 
     def _take(self, record: Record, place: str, count: int) -> None:
-        if "embedding" not in record:
+        if record.get("embedding") is None:
             return
         name = own_id(record, count)
         if name in self._named:

@@ -180,7 +180,8 @@ class _Job:
             reason = {"pca_reason": why}
             self.filter.words.say(f"--pca {self.pca}: {why}; the others are left out")
         self.filter.output.write(self._run_record({"pca_explained": explained, **reason}))
-        space = hashlib.blake2b(projection.components.astype("<f4").tobytes(), digest_size=2).hexdigest()
+        space = hashlib.blake2b(np.vstack([projection.mean, projection.components]).astype("<f4").tobytes(),
+                                digest_size=2).hexdigest()
         points = iter(projection.points.astype(np.float32))
         for record in self.held:
             if "text" in record:

@@ -8,6 +8,7 @@ from mlmglauber.commands.base import Filter
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model
 from mlmglauber.models.plain_text import PART, parts
+from mlmglauber.models.vocabulary import is_alphabet
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.printable import counted, were
 from mlmglauber.stream.records import SCHEMA, Record, is_input, record_id, text_or_ids, to_line
@@ -87,6 +88,7 @@ class Inputs:
         if ids is None:
             self.too_short += 1
             return None
+        tally_unknown(self.filter, record, ids)
         inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
         return Input(self.filter.place, name, ids, inherited, record)
 
@@ -134,6 +136,7 @@ def token_ids(model: TextModel, record: Record, length: int | None = None) -> li
         if len(ids) < length:
             return None
         ids = ids[:length]
+    _mark_unknown(model, record, text, ids)
     if not ids:
         raise RecordError("the text has no token; give one of at least one token")
     if len(ids) > model.max_sites:
@@ -142,6 +145,35 @@ def token_ids(model: TextModel, record: Record, length: int | None = None) -> li
                           "--length")
     model.check_ids(ids)
     return ids
+
+
+def _mark_unknown(model: TextModel, record: Record, text: str | None, ids: list[int]) -> None:
+    """Write into a record how many of its tokens stand for what the vocabulary lacks, `unknown`, where there are any.
+
+    RecordError for a text of nothing else.
+    """
+    record.pop("unknown", None)
+    count = 0 if model.unknown_id is None else ids.count(model.unknown_id)
+    if not count:
+        return
+    letters = is_alphabet(model.vocab_size)
+    if letters and text is not None and text.startswith(">"):
+        raise RecordError("the head of a FASTA sequence; read the input with --format fasta")
+    if count == len(ids):
+        raise RecordError("the model's vocabulary has none of this text; " + (
+            "write its letters, mostly capitals" if letters else "give a text of its language, or another model"))
+    record["unknown"] = count
+
+
+def tally_unknown(filter: Filter, record: Record, ids: list[int]) -> None:
+    """Count the unknown tokens of a start for the line that is said at the end; RecordError under --strict."""
+    if "unknown" not in record:
+        return
+    if filter.strict:
+        raise RecordError(f"{record['unknown']} of {len(ids)} tokens are unknown to the model; write them otherwise, "
+                          "or leave --strict out")
+    for counted_as, count in (("texts", 1), ("unknown", record["unknown"]), ("tokens", len(ids))):
+        filter.unknown[counted_as] += count
 
 
 def _first_ids(model: TextModel, text: str, enough: int) -> list[int]:

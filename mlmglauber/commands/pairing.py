@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from mlmglauber.commands.base import Filter
-from mlmglauber.commands.inputs import MODEL_OPTIONS, opening_options, run_id, token_ids
+from mlmglauber.commands.inputs import MODEL_OPTIONS, opening_options, run_id, tally_unknown, token_ids
 from mlmglauber.commands.pair_record import Plan, Text, Unit
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.pairs import advance
@@ -112,9 +112,11 @@ class Pairing:
         if text.name in self.seen:
             raise RecordError(f"the id {text.name!r} stood in the input before; ids name pairs, make them differ")
         lengths = self.options["lengths"]
-        if token_ids(self.model, record, min(lengths) if lengths else None) is None:
+        ids = token_ids(self.model, record, min(lengths) if lengths else None)
+        if ids is None:
             self.too_short += 1  # at every length: the next text takes its place
             return
+        tally_unknown(self.filter, record, ids)
         self.seen.add(text.name)
         if self.options["start"] != "pair":
             self._plans = self._plan([text])

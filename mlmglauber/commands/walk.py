@@ -15,6 +15,7 @@ from mlmglauber.commands.inputs import (
     opening_options,
     run_id,
     say_too_short,
+    tally_unknown,
     text_exact,
     token_ids,
 )
@@ -143,6 +144,7 @@ class Journey:
         assert self.model is not None
         ids = token_ids(self.model, record, self.options["length"])
         if ids is not None:
+            tally_unknown(self.filter, record, ids)
             check_frozen(self.options["freeze"] or [], len(ids))
         return ids
 

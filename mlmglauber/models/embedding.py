@@ -68,7 +68,9 @@ class Embedder:
         self._cache = cache
         self._memory: OrderedDict[str, tuple[NDArray[np.float32], int]] = OrderedDict()
         self._characters = 0
-        full = self._embed(self._tokens(["a"])[0]).shape[1]
+        first, second = (torch.from_numpy(self._embed(self._tokens([checkpoint.PROBE])[0])) for _ in range(2))
+        checkpoint.check_equal(name, first, second)
+        full = first.shape[1]
         if dims is not None and dims > full:
             raise UsageError(f"--dims {dims}: the model has {full} dimensions; ask for fewer")
         self.dims = dims or full

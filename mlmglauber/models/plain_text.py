@@ -5,6 +5,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from mlmglauber.models.vocabulary import marked
+
 HIDDEN = "\U0010ffff"
 """Put before a special token's name it makes a name that no text holds: a noncharacter of Unicode."""
 
@@ -12,7 +14,7 @@ PART = 1 << 14
 """Characters that are tokenised at a time: a tokenizer holds some 500 bytes for each."""
 LONGEST_WORD = 1 << 16
 """A longer run without a space is cut where that many characters end, wherever that is in a word."""
-SPACE_AHEAD = re.compile(r"(?<=\S)(?=\s)")
+SPACE_AHEAD = re.compile(r"(?<=\S)(?= )")
 
 
 def parts(text: str) -> Iterator[str]:
@@ -41,7 +43,7 @@ def plain_encoder(tokenizer: Any) -> Callable[[str], list[int]]:
     special = set(tokenizer.all_special_tokens)
     special |= {added.content for added in tokenizer.added_tokens_decoder.values() if added.special}
     if not tokenizer.is_fast:
-        return _python_encoder(tokenizer, special)
+        return _python_encoder(tokenizer, special | marked(tokenizer))
     backend = tokenizer.backend_tokenizer
     backend.no_truncation()
     backend.no_padding()
