@@ -59,6 +59,10 @@ class Filter:
         self.mute = False
         """Bad records are passed over: another process of this run tells of them."""
         self.passed_texts: Counter[str] = Counter()
+        self.part = False
+        """Whether this is a part of an input that another process reads whole."""
+        self.kinds: Counter[str] = Counter()
+        """The types of the records read so far."""
         self.unknown: Counter[str] = Counter()
         """Texts with unknown tokens, these, and all tokens of theirs."""
         self.warm: dict[Any, Any] = {}
@@ -140,6 +144,7 @@ class Filter:
             return None
         if self.first is None:
             self.first = record
+        self.kinds[str(record.get("type"))] += 1
         return record if ours else None
 
     @contextmanager
@@ -164,6 +169,18 @@ class Filter:
         """Count a record that is no input of a command; one with a text may have been meant as one."""
         if isinstance(record.get("text"), str):
             self.passed_texts[str(record.get("type"))] += 1
+
+    def lacks(self, wanted: str, remedy: str, empty: bool = True) -> None:
+        """Say that an input held nothing of what was wanted; empty: nor can the output, which is status 65.
+
+        Of an input without a record, and of one with bad records, that is not said.
+        """
+        if not self.kinds or self.words.bad_records or self.failure or self.part or self.shard:
+            return
+        found = ", ".join(f"{count} {'of no type' if kind == 'None' else 'of type ' + kind}"
+                          for kind, count in self.kinds.items())
+        self.words.say(f"no {wanted} in the input ({found}); {remedy}")
+        self.words.empty = empty
 
     def say_counts(self) -> None:
         """A line with what `pass_on` counted, and one with the unknown tokens of the texts."""
@@ -266,7 +283,7 @@ def _run(function: Callable[..., None], name: str, words: Words, files: tuple[st
     except Exception as error:  # whatever is left is our mistake, and says so
         words.fail(error, f"a bug of ours: {type(error).__name__}: {error}; run again with -v and report it")
         return ExitStatus.OUR_BUG
-    if words.bad_records:
+    if words.bad_records or words.empty:
         return ExitStatus.BAD_RECORD
     return ExitStatus.FAILED if words.found else ExitStatus.OK
 

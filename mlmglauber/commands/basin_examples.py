@@ -12,7 +12,7 @@ from mlmglauber.commands.base import Filter
 from mlmglauber.measures.labelling import Labeller, fit, held_out, unit_of
 from mlmglauber.stream.errors import MixedRecordsError, MlmError, RecordError
 from mlmglauber.stream.printable import counted, were
-from mlmglauber.stream.records import SCHEMA, Record, is_input, to_line, told
+from mlmglauber.stream.records import SCHEMA, Record, has_vector, is_input, to_line, told
 from mlmglauber.stream.vectors import unpack
 
 if TYPE_CHECKING:
@@ -36,11 +36,11 @@ class Texts:
 
     @property
     def needs_embedder(self) -> bool:
-        return not all(record.get("embedding") is not None for record in self.records)
+        return not all(has_vector(record) for record in self.records)
 
     def units(self, embedder: "Embedder | None", identity: str | None) -> tuple[list[Record], NDArray[np.float64]]:
         """The records that have a direction, and their vectors (N, d). MlmError where embeddings are of two kinds."""
-        texts = [record["text"] for record in self.records if record.get("embedding") is None]
+        texts = [record["text"] for record in self.records if not has_vector(record)]
         found = None if embedder is None else embedder.encode(texts)
         if found is not None and found.truncated.any():
             self.words.say(f"{self.path}: {counted(int(found.truncated.sum()), 'text')} longer than the model takes "
@@ -48,9 +48,9 @@ class Texts:
         fresh = iter(() if found is None else found.vectors)
         vectors, kept = [], []
         for record in self.records:
-            if record.get("embedding") is not None:
+            if has_vector(record):
                 check_embedder(record.get("embedder"), identity, self.path)
-            vector, reason = unit_of(record["embedding"] if record.get("embedding") is not None else next(fresh))
+            vector, reason = unit_of(record["embedding"] if has_vector(record) else next(fresh))
             if reason is None:
                 kept.append(record)
                 vectors.append(vector)
@@ -62,7 +62,7 @@ class Texts:
 def _checked(record: Record, labelled: bool) -> Record:
     if labelled and not (isinstance(record.get("label"), str) and record["label"]):
         raise RecordError('"label" is no name; write {"label": ..., "text": ...}')
-    if record.get("embedding") is not None:
+    if has_vector(record):
         return record | {"embedding": unpack(record["embedding"])}
     if not isinstance(record.get("text"), str):
         raise RecordError('no "text" and no "embedding"; add one of them')

@@ -13,7 +13,7 @@ from mlmglauber.measures.labelling import NO_NAME, Labeller
 from mlmglauber.measures.visits_summary import Plan, Series, summarise
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.json_values import json_kind
-from mlmglauber.stream.records import Record, chain_key, names_of, step_of, tau_and_n, told
+from mlmglauber.stream.records import Record, chain_key, has_vector, names_of, step_of, tau_and_n, told
 from mlmglauber.stream.vectors import unpack
 
 
@@ -26,6 +26,7 @@ class Job:
         self.draws: NDArray[np.int64] | None = None
         self.head: Record = {}
         self.identity: Any = ()
+        self._found = False
         self._kept: dict[Any, Series] = {}
         self._table = options["summary"] and (
             options["table"] if options["table"] is not None else filter.output.path is None and sys.stdout.isatty())
@@ -36,6 +37,8 @@ class Job:
 
     def finish(self) -> None:
         """The end of the input: under --summary all is told here."""
+        if not self._found:
+            self.filter.lacks("record with an `embedding`", "give what mlm-embed writes", self.options["summary"])
         if not self._kept:
             return
         plan = Plan(self.names, self.options["min_visit"], self.draws, self.options["start"] is not None)
@@ -55,6 +58,7 @@ class Job:
 
     def _vector(self, record: Record) -> NDArray[np.float32]:
         """The embedding of a record, taken out of it unless it is to stay."""
+        self._found = True
         (embedder,) = names_of(record, "embedder")
         if self.identity == ():
             self.identity = embedder
@@ -112,7 +116,7 @@ class Naming(Job):
         self._drawn = Texts(filter, options["draws"], labelled=False) if options["draws"] else None
 
     def add(self, record: Record) -> None:
-        if record.get("embedding") is not None:
+        if has_vector(record):
             vector = self._vector(record)
             labeller = self._labeller or self._learn()
             if len(vector) != labeller.weights.shape[1]:

@@ -92,6 +92,7 @@ def answer(command: str, block: Block, options: dict[str, Any], strict: bool, qu
     """As run_block; warm: what blocks before this one opened."""
     words, output = _Heard(command, quiet), _Collected()
     filter = Filter(words, (), strict, output)
+    filter.part = True
     filter.lines, filter.count, filter.first, filter.warm = _Given(block.lines), block.before, block.first, warm
     error = None
     try:

@@ -106,8 +106,10 @@ def main(filter: Filter, resume: str | None, summarize: bool, budget: float, eps
     check(options)
     if resume is not None and filter.output.path is not None:
         raise click.UsageError("--resume writes to its own file; leave --output out")
+    from mlmglauber.commands.inputs import TEXTS, say_resumed, size_of
     from mlmglauber.commands.pairing import Pairing
 
+    before = size_of(resume)
     with Pairing(filter, options, resume) as pairing, filter.words.bar("pair records") as progress:
         in_work: deque[Unit] = deque()
         while True:
@@ -122,6 +124,11 @@ def main(filter: Filter, resume: str | None, summarize: bool, budget: float, eps
             while in_work and in_work[0].finished:
                 in_work.popleft()
                 progress(1)
+    if not pairing.seen and not pairing.too_short:
+        filter.lacks(*TEXTS)
+    elif not pairing.planned:
+        filter.words.empty = True  # that no pair was made is said
+    say_resumed(filter, resume, before)
 
 
 def check(options: dict[str, Any]) -> None:

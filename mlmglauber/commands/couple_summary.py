@@ -22,6 +22,8 @@ def summarise_pairs(filter: Filter, budget: float, eps: list[float], table: bool
 
     with filter.words.bar("records") as progress:
         filter.each(handle)
+    if not pairs:
+        filter.lacks("pair record", "give what mlm-couple writes without --summarize")
     summaries = list(summarise(list(pairs.values()), budget, eps))
     for summary in summaries:
         if summary.get("lag_to_try") is not None:

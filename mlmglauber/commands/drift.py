@@ -8,7 +8,7 @@ import click
 from mlmglauber.commands.base import Filter, filter_command
 from mlmglauber.commands.options import Numbers
 from mlmglauber.stream.errors import MixedRecordsError, RecordError
-from mlmglauber.stream.records import Record, chain_key, is_input, names_of, step_of, tau_and_n, told
+from mlmglauber.stream.records import Record, chain_key, has_vector, is_input, names_of, step_of, tau_and_n, told
 
 if TYPE_CHECKING:
     from mlmglauber.commands.drift_reference import References
@@ -48,7 +48,7 @@ def main(filter: Filter, reference: str, summary: bool, threshold: list[float], 
     def handle(record: Record) -> None:
         progress(1)
         chains.see(record)
-        if record.get("embedding") is not None:
+        if has_vector(record):
             key = chains.replace(record)
             if summary:
                 _keep(kept, key, record)
@@ -57,10 +57,10 @@ def main(filter: Filter, reference: str, summary: bool, threshold: list[float], 
 
     with filter.words.bar("records") as progress:
         filter.each(handle)
-    if kept:
+    if not chains.found:
+        filter.lacks("record with an `embedding`", "give what mlm-embed writes", empty=summary)
+    elif kept:
         _write_summary(filter, list(kept.values()), threshold, table)
-    elif summary and filter.count:
-        filter.words.say("no record has an embedding, which --summary needs; give it what mlm-embed writes")
 
 
 class _Chains:
@@ -75,6 +75,8 @@ class _Chains:
         self._references: dict[Any, Reference] = {}
         self._embedder: Any = ()
         self._inputs = -1
+        self.found = False
+        """Whether a record had an embedding."""
 
     def see(self, record: Record) -> None:
         """Count an input: what has no id is called by its place among them."""
@@ -82,6 +84,7 @@ class _Chains:
 
     def replace(self, record: Record) -> Any:
         """Put drift in the place of a record's embedding; the key of its chain."""
+        self.found = True
         (embedder,) = names_of(record, "embedder")
         record.pop("embedder", None)
         if self._embedder == ():

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from mlmglauber.commands.base import Filter
 from mlmglauber.measures.drift import Reference
 from mlmglauber.stream.errors import MixedRecordsError, MlmError, RecordError
-from mlmglauber.stream.records import Record, is_input, names_of, told
+from mlmglauber.stream.records import Record, has_vector, is_input, names_of, told
 from mlmglauber.stream.vectors import unpack
 
 
@@ -37,7 +37,7 @@ class References:
         self._only = next(iter(self._named)) if len(self._named) == 1 else None
 
     def _take(self, record: Record, place: str, count: int) -> None:
-        if record.get("embedding") is None:
+        if not has_vector(record):
             return
         name = own_id(record, count)
         if name in self._named:

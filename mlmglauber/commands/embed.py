@@ -65,7 +65,7 @@ class _Job:
     def __init__(self, filter: Filter, encoding: str, pca: int | None, options: dict[str, Any]) -> None:
         self.filter, self.encoding, self.pca, self.options = filter, encoding, pca, options
         self.embedder: Embedder | None = None
-        self.truncated = self.without = 0
+        self.truncated = 0
         self.headed = False
         self.held: list[Record] = []
         self.vectors: list[Any] = []
@@ -78,7 +78,6 @@ class _Job:
                     text_of(record)
                 good.append((place, record))
         texts = [record["text"] for _, record in good if "text" in record]
-        self.without += len(good) - len(texts)
         if texts:
             found = self._open().encode(texts)
         row = 0
@@ -159,9 +158,8 @@ class _Job:
             assert self.embedder is not None
             self.filter.words.say(f"{counted(self.truncated, 'text')} of more than {self.embedder.max_tokens} tokens "
                                   f"{were(self.truncated)} cut short (`truncated`)")
-        if self.without and self.embedder is None and self.filter.shard is None:
-            self.filter.words.say(f"none of {counted(self.without, 'record')} has a `text`: nothing was embedded; "
-                                  "--text-field names another field")
+        if self.embedder is None:
+            self.filter.lacks("record with a `text`", "--text-field names the field that holds it", empty=False)
 
     def _project(self) -> None:
         """Components in the place of embeddings; where the vectors span fewer dimensions, so many and the reason."""

@@ -107,6 +107,7 @@ class Sampled:
             elif record.get("type") == "state":
                 with other.guard(other.place):
                     self._keep(record)
+        other.conclude()
 
     def _keep(self, record: Record) -> None:
         try:

@@ -1,6 +1,7 @@
 """What a command with a model reads: texts and states as token ids, and the run record that tells of the model."""
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -21,6 +22,9 @@ OWN_FIELDS = frozenset({
 """Fields of an input that what is made of it does not inherit: they are made anew, or tell of the text that was."""
 
 MODEL_OPTIONS = ("model", "dtype", "batch_size", "device", "revision", "trust_remote_code", "allow_pickle")
+
+TEXTS = ("text", "give lines of text, or records with `text` or `ids`", False)
+"""What a command lacks whose input has no text; the records of other types are passed on."""
 
 
 class Input(NamedTuple):
@@ -52,6 +56,8 @@ class Inputs:
         self.model: TextModel | None = None
         self.run = ""
         self.too_short = 0
+        self.needed = True
+        """Whether an input without a text is worth a word."""
 
     def batches(self, size: int) -> Iterator[list[Input]]:
         """Texts that are at hand, at least one and at most `size`; records of other types pass in their place."""
@@ -59,6 +65,8 @@ class Inputs:
         while True:
             record = self.filter.read(plain_text=True, wait=not batch)
             if record is None and not batch:
+                if self.model is None and self.needed:
+                    self.filter.lacks(*TEXTS)
                 if self.too_short:
                     say_too_short(self.filter, self.too_short, self.options["length"])
                 return
@@ -111,6 +119,25 @@ def opening_options(options: dict[str, Any]) -> dict[str, Any]:
     return {"device": options["device"], "dtype": options["dtype"], "revision": options["revision"],
             "rows": options["batch_size"],
             **{key: options[key] for key in ("trust_remote_code", "allow_pickle")}}
+
+
+def size_of(path: str | None) -> int:
+    """Bytes of a file, 0 where there is none."""
+    return os.path.getsize(path) if path is not None and os.path.exists(path) else 0
+
+
+def say_resumed(filter: Filter, path: str | None, before: int) -> None:
+    """Say that a run was finished already: --resume made its file no longer."""
+    if path is not None and before and size_of(path) == before:
+        filter.words.say(f"{path}: the run was finished; nothing was left to do")
+
+
+def shard_field(shard: tuple[int, int] | None, resumed: str | None) -> Record:
+    """The field `shard`, I/N, of the run record of a file that --resume goes on with: it is refused to another shard.
+
+    In a stream it is left out: there all shards have the same run records.
+    """
+    return {} if shard is None or resumed is None else {"shard": f"{shard[0] + 1}/{shard[1]}"}
 
 
 def say_too_short(filter: Filter, count: int, length: int) -> None:

@@ -132,8 +132,8 @@ spread_options = _all(
 
 text_options = _all(
     click.option("--format", "form", type=click.Choice(FORMATS),
-                 help="Format of the input; by default the names of files say it (.jsonl, .fasta, .fa, .faa, .csv, "
-                      ".tsv, also with .gz), and else each line: an object of JSON, or a text."),
+                 help="Format of the input; by default the names of files say it (.fasta, .fa, .faa, .fna, .csv, .tsv, "
+                      "also with .gz), and else each line: an object of JSON, or a text."),
     click.option("--text", is_flag=True, help="Every line is a text, whatever it looks like: --format text."),
     click.option("--text-field", metavar="NAME", help="Field or column that holds the text; text by default."),
     click.option("--upper", is_flag=True, help="Sequences of FASTA in capitals."),

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from mlmglauber.commands.base import Filter
-from mlmglauber.commands.inputs import MODEL_OPTIONS, opening_options, run_id, tally_unknown, token_ids
+from mlmglauber.commands.inputs import MODEL_OPTIONS, opening_options, run_id, shard_field, tally_unknown, token_ids
 from mlmglauber.commands.pair_record import Plan, Text, Unit
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.pairs import advance
@@ -169,7 +169,8 @@ class Pairing:
                 if key not in (*MODEL_OPTIONS, "seed", "cache_mb")}
         self.run = run_id(described, ["mlm-couple", options["seed"], told, self.filter.first or first])
         head: Record = {"type": "run", "schema": SCHEMA, "run": self.run, "command": "mlm-couple",
-                        "seed": options["seed"], **described, "options": told | {"batch_size": options["batch_size"]}}
+                        "seed": options["seed"], **described, "options": told | {"batch_size": options["batch_size"]},
+                        **shard_field(self.shard, self.path)}
         if self.path is not None:
             self._take_up(self.path, head)
         else:

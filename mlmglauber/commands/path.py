@@ -78,6 +78,8 @@ def follow(filter: Filter, burn_in: int | None, summary: bool, table: bool | Non
 
     with filter.words.bar("records") as progress:
         filter.each(handle)
+    if not paths:
+        filter.lacks("state record", "give what mlm-sample --on-change writes")
     groups: dict[Any, list[Production]] = {}
     records = []
     for path in paths.values():

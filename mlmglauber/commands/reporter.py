@@ -16,7 +16,7 @@ class Words:
         self.terminal = sys.stderr.isatty()
         self.progress = progress if progress is not None else self.terminal and not quiet
         self.bad_records = 0
-        self.found = False
+        self.found = self.empty = False
 
     def say(self, text: str) -> None:
         """A warning or a count; not with -q."""

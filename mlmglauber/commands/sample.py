@@ -84,8 +84,10 @@ def main(filter: Filter, resume: str | None, from_run: str | None, check: bool, 
         raise click.UsageError("--resume writes to its own file; leave --output out")
     if options["steps"] is None and options["sweeps"] is None:
         options["sweeps"] = DEFAULT_SWEEPS
+    from mlmglauber.commands.inputs import TEXTS, say_resumed, size_of
     from mlmglauber.commands.walk import Journey
 
+    before = size_of(resume)
     with Journey(filter, options, resume, again) as journey, filter.words.bar("records") as progress:
         in_work: deque[Walk] = deque()
         while True:
@@ -102,6 +104,10 @@ def main(filter: Filter, resume: str | None, from_run: str | None, check: bool, 
                 progress(1)
     if check:
         filter.output.finish()
+        filter.words.say(f"every line is that of {from_run}")
+    if not journey.seen and not journey.too_short:
+        filter.lacks(*TEXTS)
+    say_resumed(filter, resume, before)
 
 
 if __name__ == "__main__":

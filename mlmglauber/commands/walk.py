@@ -15,6 +15,7 @@ from mlmglauber.commands.inputs import (
     opening_options,
     run_id,
     say_too_short,
+    shard_field,
     tally_unknown,
     text_exact,
     token_ids,
@@ -127,7 +128,8 @@ class Journey:
                 names.append(options["allow"])
             self.runs[tau] = run_id(described, names)
             head.append({"type": "run", "schema": SCHEMA, "run": self.runs[tau], "command": "mlm-sample",
-                         "seed": options["seed"], "tau": tau, **described, "options": told})
+                         "seed": options["seed"], "tau": tau, **described, "options": told,
+                         **shard_field(self.filter.shard, self.path)})
         if self.again is not None:
             warning = check_same(self.again, set(self.runs.values()), described)
             if warning is not None:

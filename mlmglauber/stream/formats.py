@@ -15,8 +15,7 @@ MAX_LINE = 16 * 1024 * 1024
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BLANKS = b" \t\r"
 
-SUFFIXES = {".fasta": "fasta", ".fa": "fasta", ".faa": "fasta", ".fna": "fasta", ".csv": "csv", ".tsv": "tsv",
-            ".jsonl": "jsonl", ".ndjson": "jsonl"}
+SUFFIXES = {".fasta": "fasta", ".fa": "fasta", ".faa": "fasta", ".fna": "fasta", ".csv": "csv", ".tsv": "tsv"}
 """The formats that the end of a file's name tells; before .gz too."""
 FORMATS = ("jsonl", "text", "fasta", "csv", "tsv")
 SEPARATORS = {"csv": ",", "tsv": "\t"}

@@ -153,3 +153,12 @@ def text_of(record: Record) -> str:
     if not text.strip():
         raise RecordError('"text" is empty; give a text, or leave the record out')
     return text
+
+
+def has_vector(record: Mapping[str, Any]) -> bool:
+    """Whether a record has an embedding, or claims to; null with its reason, `embedding_reason`, is none.
+
+    >>> has_vector({"embedding": [1]}), has_vector({"embedding": None, "embedding_reason": "one point"}), has_vector({})
+    (True, False, False)
+    """
+    return "embedding" in record and (record["embedding"] is not None or "embedding_reason" not in record)

@@ -103,7 +103,7 @@ def _same(there: Record, record: Record, path: str) -> None:
         return
     pairs = [("", there, here), ("options.", there.get("options", {}), here["options"])]
     differing = [prefix + key for prefix, a, b in pairs if isinstance(a, dict)
-                 for key in b if key != "options" and a.get(key) != b[key]]
+                 for key in [*b, *(a.keys() - b.keys())] if key != "options" and a.get(key) != b.get(key)]
     raise UsageError(f"{path}: it was begun by another run ({', '.join(differing) or 'other fields'} differ); "
                      "repeat that run's options and input, or choose another file")
 
