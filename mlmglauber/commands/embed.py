@@ -20,7 +20,7 @@ EXAMPLES = """\
   mlm-embed --pca 2 states.jsonl > plane.jsonl"""
 
 
-OWN_FIELDS = ("truncated", "text_tokens", "embedding", "embedding_reason")
+OWN_FIELDS = ("truncated", "text_tokens", "embedding_reason")
 """Fields that an embedding before this one may have left."""
 
 

@@ -76,7 +76,7 @@ class Inputs:
             if record is None:
                 continue
             if not is_input(record):
-                if self._write == self.filter.output.write:
+                if self.needed:
                     self.filter.pass_on(record)
                 self._write(record)
                 continue

@@ -94,7 +94,8 @@ def _chains(filter: Filter, options: dict[str, Any], radius: int, min_steps: int
         filter.each(handle)
         states.end()
     if not states.chains:
-        filter.lacks("state record", "give what mlm-sample --on-change writes; --find and --certify take texts", summary)
+        filter.lacks("state record", "give what mlm-sample --on-change writes; --find and --certify take texts",
+                     summary)
     if summary:
         _write_summaries(filter, states.head, states.summaries(), table)
 
