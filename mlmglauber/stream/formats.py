@@ -51,6 +51,11 @@ class Format:
 
     def __init__(self, plain: bool = True, field: str | None = None) -> None:
         self._plain, self._field = plain, field
+        self._direct = type(self) is Format and field is None
+
+    def takes_as_it_is(self, content: bytes) -> bool:
+        """Whether a line is taken as it is: an object of JSON from its first byte to its last."""
+        return (self._direct and content.startswith(b"{") and content.endswith(b"}") and len(content) <= MAX_LINE)
 
     def take(self, line: Line) -> list[Line]:
         """What the next line of the input makes."""

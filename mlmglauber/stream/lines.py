@@ -95,6 +95,9 @@ class Lines:
             return
         self._number += 1
         place = f"{self._name}:{self._number}"
+        if self._format.takes_as_it_is(content):  # as nearly every line
+            self._made.append(Line(place, content))
+            return
         while content.startswith(BYTE_ORDER_MARK):  # also within an input: `cat a b` leaves that of b
             content = content[len(BYTE_ORDER_MARK):]
         if _is_utf_16(content):
