@@ -1,4 +1,4 @@
-#!/bin/sh
+#!/bin/bash
 # How long does one sentence take to mix? tau against times of one chain, in steps: tiny-en on four sites, its vocabulary
 # restricted to the sentence's own four words (256 states).
 #   exact    t_mix(1/4) from the worst start, solved;
@@ -8,14 +8,15 @@
 #   median, quartile   of the meeting times of 100 coupled pairs, one chain at the sentence and one at random tokens: the
 #            median bounds nothing from above, the upper quartile (of all pairs of such starts) when their laws are
 #            within 1/4 of each other; "-" where it was not reached.
-set -eu
+[ -n "${BASH_VERSION:-}" ] || exec bash "$0" "$@" # for pipefail: every stage of a pipe may fail the script
+set -euo pipefail
 words=${1:-the,cat,sat,down}
 taus=0.5,1,2,4,8
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 sentence=$(echo "$words" | tr , ' ')
-echo "$sentence" | mlm-exact --vocab "$words" --tau $taus > "$folder/exact"
-couple() { echo "$sentence" | mlm-couple --allow "$words" --pairs 100 --max-steps 5000 --tau $taus --seed 1 "$@"; }
+echo "$sentence" | mlm-exact --vocab "$words" --tau "$taus" > "$folder/exact"
+couple() { echo "$sentence" | mlm-couple --allow "$words" --pairs 100 --max-steps 5000 --tau "$taus" --seed 1 "$@"; }
 { couple --start random; couple --lag 100; } | mlm-couple --summarize --eps 0.25 > "$folder/meeting"
 printf 'tau\texact\there\tbound\talpha\tlagged\tmedian\tquartile\n'
 jq -rs '(map(select(.of == "pair" and .over == "group"))) as $groups

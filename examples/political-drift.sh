@@ -1,15 +1,17 @@
-#!/bin/sh
+#!/bin/bash
 # Do chains that start from health, sports and food keep coming back to politics, even where they do not end there?
 # 28 held-out starts (seven of each, and seven of politics to compare with), their first 16 tokens, two chains each, at
 # tau 0.5 and 1, for 80 sweeps. Prints the start x basin matrix, visits, moves, and the politics column with intervals.
 # The first 16 tokens of 199 held-out summaries, 13 of them starts too, stand for independent draws. Minutes on two
 # cores.   sh political-drift.sh [FILE]   keeps the embedded states in FILE.
-set -eu
-cd "$(dirname "$0")"
+[ -n "${BASH_VERSION:-}" ] || exec bash "$0" "$@" # for pipefail: every stage of a pipe may fail the script
+set -euo pipefail
+file=${1:+$(realpath -m -- "$1")}
+cd -- "$(dirname "$0")"
 export OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}" # two stages of the pipe work at the same time, a core each
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-states=${1:-$scratch/states.jsonl}
+states=${file:-$scratch/states.jsonl}
 
 mlm-sample --length 16 --steps 0 --seed 1 --quiet passages.jsonl | mlm-embed --encoding base64 > "$scratch/draws.jsonl"
 mlm-embed --encoding base64 topics.jsonl > "$scratch/topics.jsonl"

@@ -64,7 +64,8 @@ def unigram(specials):
 def letters(folder="."):
     """A tokenizer written in Python, of a protein model: a letter a token, no merges to spell a special one with."""
     path = Path(folder) / "letters.txt"
-    path.write_text("\n".join(["<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO.-", "<mask>"]))
+    path.write_text("\n".join(["<cls>", "<pad>", "<eos>", "<unk>", *"LAGVSERTIDPKQNFYMHWCXBUZO.-", "<null_1>",
+                               "<mask>"]))
     return tf.EsmTokenizer(str(path), model_max_length=512)
 
 
@@ -87,7 +88,7 @@ def _build():
                        {**SMALL, "max_position_embeddings": 8192, "global_attn_every_n_layers": 2,
                         "local_attention": 16}, 8190),
         "esm": (letters, tf.EsmForMaskedLM, tf.EsmConfig,
-                {**SMALL, "max_position_embeddings": 514, "position_embedding_type": "absolute", "mask_token_id": 31},
+                {**SMALL, "max_position_embeddings": 514, "position_embedding_type": "absolute", "mask_token_id": 32},
                 510),
         "convbert": (wordpiece, tf.ConvBertForMaskedLM, tf.ConvBertConfig, {**SMALL, "embedding_size": 32}, 510),
         "fnet": (wordpiece, tf.FNetForMaskedLM, tf.FNetConfig, {**SMALL, "use_tpu_fourier_optimizations": False}, 510),

@@ -160,7 +160,7 @@ def test_a_closed_pipe_is_quiet(sh, inputs, command):
     first, status = done.out.splitlines()
     assert orjson.loads(first)
     assert (status, done.err) == (b"141", "")
-    short = sh(f"{command} f | true; echo ${{PIPESTATUS[0]}}", PYTHONUNBUFFERED="1")
+    short = sh(f"{command} -q f | true; echo ${{PIPESTATUS[0]}}", PYTHONUNBUFFERED="1")
     assert short.out in (b"141\n", b"0\n")
     assert short.err == ""
 

@@ -150,9 +150,9 @@ def test_special_tokens_written_in_a_text_are_plain_text(made, kind):
         special = set(lm.tokenizer.all_special_ids)
     else:
         model = Embedder.open(str(made(kind)))
-        ids = model._tokens(["the [MASK] sat [SEP] it [PAD]"])[0][1:-1]
+        ids = model._tokens(["the [MASK] sat [SEP] it [PAD]"])[0][0][1:-1]
         special = set(model.tokenizer.all_special_ids)
-        assert model._tokens([TEXT])[0] == model.tokenizer.encode(TEXT)
+        assert model._tokens([TEXT])[0][0] == model.tokenizer.encode(TEXT)
     assert len(ids) > 6
     assert not special & set(ids)
 

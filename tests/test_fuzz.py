@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from in_process import answer
 from oracles import TABLE_A
 
+from mlmglauber.models.embedding import Embedded
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Lines, parse, to_line
 
@@ -141,11 +142,12 @@ class Embedder:
     """An embedder without a model: a text's vector is its length."""
 
     identity = "e"
+    max_tokens = 9
     open = classmethod(lambda cls, *_, **__: cls())
 
     def encode(self, texts):
         vectors = np.array([[len(text), 1] for text in texts], dtype=np.float32)
-        return vectors, np.ones(len(texts)), np.array([len(text) > 9 for text in texts])
+        return Embedded(vectors, np.ones(len(texts), np.int64), np.array([len(text) > 9 for text in texts]))
 
     def describe(self):
         return {"embedder": "stub", "max_tokens": 9}
@@ -270,7 +272,7 @@ def test_the_reader_takes_anything_in_any_pieces(tmp_path_factory, parts, block)
     path = tmp_path_factory.getbasetemp() / "any"
     path.write_bytes(b"\n".join(parts))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mlmglauber.stream.records.BLOCK", block)
+        patch.setattr("mlmglauber.stream.lines.BLOCK", block)
         with suppress(RecordError):  # an input that begins like a gzip file and is none
             for line in Lines([str(path)]):
                 with suppress(RecordError):

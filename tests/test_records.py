@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mlmglauber.stream import records
+from mlmglauber.stream import lines
 from mlmglauber.stream.errors import InputError, RecordError
 from mlmglauber.stream.records import Line, Lines, parse, record_id, text_or_ids, to_line
 
@@ -33,20 +33,23 @@ def test_places_count_every_line_of_each_file(tmp_path):
     assert found == [("f0:1", b"a"), ("f0:2", b""), ("f0:3", b"b"), ("f2:1", b"c"), ("f2:2", b"d")]
 
 
-@given(st.lists(st.binary(max_size=300).filter(lambda b: b"\n" not in b and not b.startswith((b"\xef", b"\x1f"))),
+MARKS = (b"\xef", b"\x1f", b"\xff", b"\xfe", b"{", b"[", b"PK", b"(\xb5", b"\xfd7", b"BZh")
+
+
+@given(st.lists(st.binary(max_size=300).filter(lambda b: b"\n" not in b and not b.strip(b" \t\r").startswith(MARKS)),
                 max_size=20),
        st.integers(1, 50))
 def test_lines_do_not_depend_on_the_size_of_the_blocks(tmp_path_factory, contents, block):
     path = tmp_path_factory.mktemp("blocks") / "f"
     path.write_bytes(b"".join(content + b"\n" for content in contents))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "BLOCK", block)
+        patch.setattr(lines, "BLOCK", block)
         assert [line.content for line in Lines([str(path)])] == contents
 
 
 def test_an_over_long_line_is_refused_without_being_held(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "MAX_LINE", 100)
-    monkeypatch.setattr(records, "BLOCK", 64)
+    monkeypatch.setattr(lines, "MAX_LINE", 100)
+    monkeypatch.setattr(lines, "BLOCK", 64)
     found = lines_of(tmp_path, b"a\n" + b"x" * 5000 + b"\n" + b"y" * 100 + b"\nb\n" + b"z" * 101)
     assert [content for _, content in found] == [b"a", None, b"y" * 100, b"b", None]
     with pytest.raises(RecordError, match="longer than"):

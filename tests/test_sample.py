@@ -163,20 +163,20 @@ def test_the_seed_that_was_drawn_is_recorded(sh):
 
 
 def test_short_texts_are_counted_and_bad_records_told(sh):
-    text = b'a b\n\n   \n[]\n42\n{"text":7}\n{"text":"caf\xe9"}\n{bad\na b\r\n{"id":"0","text":"a b"}\nq q\na\n'
+    text = b'a b\n\n   \n[]\n42\n{"text":7}\n{"text":"caf\xe9"}\n"x"\na b\r\n{"id":"0","text":"a b"}\nq q\n{bad\na b\n'
     done = sh("mlm-sample -m a.json --seed 1 --steps 2", stdin=text)
     assert done.status == 65
     assert [state["id"] for state in done.states if state["step"] == 0] == ["0", "6"]
-    for line in (4, 5, 6, 7, 8, 10, 11, 12):
+    for line in (4, 5, 6, 7, 8, 10, 11, 12, 13):  # after broken JSON no line is a text
         assert f"stdin:{line}: " in done.err
-    assert done.err.count("\n") == 8
+    assert done.err.count("\n") == 9
     assert "Traceback" not in done.err
     assert "the id '0' stood in the input before" in done.err
     strict = sh("mlm-sample -m a.json --seed 1 --steps 2 --strict", stdin=text)
     assert strict.status == 65
     assert strict.err.count("\n") == 1
     short = sh("printf 'a b\na\n' | mlm-sample -m a.json --length 2 --steps 2")
-    assert (short.status, short.err) == (0, "mlm-sample: 1 texts of fewer than 2 tokens were skipped\n")
+    assert (short.status, short.err) == (0, "mlm-sample: 1 text of fewer than 2 tokens was skipped\n")
     assert sh("printf 'a b\na\n' | mlm-sample -q -m a.json --length 2 --steps 2").err == ""
 
 
@@ -203,7 +203,8 @@ def test_a_resumed_file_equals_an_uninterrupted_one(sh, options):
     for cut in cuts:
         (sh.folder / "part").write_bytes(whole[:cut])
         done = sh(f"{RESUMED} {options} --resume part in")
-        assert (done.status, done.out, done.err) == (0, b"", "")
+        finished = "mlm-sample: part: the run was finished; nothing was left to do\n"
+        assert (done.status, done.out, done.err) == (0, b"", finished if cut == len(whole) else "")
         assert (sh.folder / "part").read_bytes() == whole, f"cut at {cut} of {len(whole)} bytes, {lines} lines"
 
 
@@ -273,7 +274,7 @@ def test_a_run_again_from_its_records(sh, tables):
     line = "printf 'a b\\nc a\\n' | mlm-sample"
     whole = sh(f"{line} -m a.json -t 0.5,1 --seed 4 -c 2 --sweeps 3 --every 1 --freeze 0 | tee run.jsonl")
     assert sh(f"{line} --from-run run.jsonl").out == whole.out
-    assert sh(f"{line} --from-run run.jsonl --check") == (0, b"", "")
+    assert sh(f"{line} --from-run run.jsonl --check") == (0, b"", "mlm-sample: every line is that of run.jsonl\n")
     sh("sed 's/\"step\":3/\"step\":4/' run.jsonl > other.jsonl; head -n 9 run.jsonl > short.jsonl")
     sh("cat run.jsonl run.jsonl > long.jsonl")
     for name, said in (("other", "other.jsonl:15: not what this run gives there"),

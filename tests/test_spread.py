@@ -51,7 +51,8 @@ def test_blocks_answer_what_the_whole_run_does(sh, texts, monkeypatch):
     contents = [line for line in TEXTS.splitlines()[:12] if line]
     lines = [Line(f"in:{k}", content) for k, content in enumerate(contents)]
     options = sample.make_context("mlm-sample", SAMPLE.split()[1:]).params
-    for shared in ("files", "output", "strict", "quiet", "verbose", "progress", "no_color", "version", "shard", "dask"):
+    for shared in ("files", "output", "strict", "quiet", "verbose", "progress", "no_color", "version", "shard", "dask",
+                   "form", "text", "text_field", "upper"):
         options.pop(shared, None)
     expected = [line for line in whole.out.splitlines() if orjson.loads(line).get("id") in {None, "x", *"012345678"}]
     for size in (1, 4, 11):
@@ -144,24 +145,95 @@ def test_a_night_of_cron(sh, texts):
     assert sh(night).out.count(b"\n") == 2
 
 
+def slurm(sh, k, shards=2, more=""):
+    """A task of the array, as Slurm would start it; COUNT is what it tells of the part that is queued."""
+    return sh(f"SHARDS={shards} SLURM_CPUS_PER_TASK=1 SLURM_ARRAY_TASK_COUNT=1 SLURM_ARRAY_TASK_ID={k} "
+              f"MLM_MODEL=a.json LENGTH=2 {more} bash {ROOT}/examples/slurm.sbatch 'in put'")
+
+
 def test_the_tasks_of_a_slurm_array(sh, texts):
-    (texts / "in").write_bytes(b"a b\nb c\nc a\n")
-    task = (f"SLURM_CPUS_PER_TASK=1 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_ID=$k MLM_MODEL=a.json LENGTH=2 "
-            f"bash {ROOT}/examples/slurm.sbatch in")
-    done = sh(f"for k in 1 2; do {task} || exit; done; cat chains-1.jsonl chains-2.jsonl")
-    assert (done.status, done.err) == (0, "")
-    whole = sh("mlm-sample -m a.json --tau 0.5,1,1.5,2 --length 2 --sweeps 500 --on-change --seed 1 in")
-    assert set(done.out.splitlines()) == set(whole.out.splitlines())
-    again = sh(f"k=1; {task}; cat chains-1.jsonl")
-    assert again.out + sh("cat chains-2.jsonl").out == done.out
+    """Each of any part of the array is the shard that the script says; a file is refused to another shard."""
+    (texts / "in put").write_bytes(b"a b\nb c\nc a\n")
+    shards = f"bash {ROOT}/examples/shards.sh"
+    assert sh(shards).status == 66
+    whole = sh("mlm-sample -m a.json --tau 0.5,1,1.5,2 --length 2 --sweeps 500 --on-change --seed 1 'in put'")
+    assert slurm(sh, 2)[::2] == (0, "")
+    assert sh(shards) == (1, b"finished: 2\nunfinished: \nmissing: 1\n", "")
+    assert sh(f"{shards} --rest").out == b"1\n"
+    killed = slurm(sh, 1, more="timeout -s KILL 0.1")
+    assert killed.status != 0
+    (texts / "chains-1-of-2.jsonl").touch()
+    assert sh(shards).out == b"finished: 2\nunfinished: 1\nmissing: \n"
+    assert slurm(sh, 1)[::2] == (0, "")
+    assert sh(f"{shards} --rest") == (0, b"\n", "")
+    files = [(texts / f"chains-{k}-of-2.jsonl").read_bytes() for k in (1, 2)]
+    assert set(state_lines(b"".join(files))) == set(state_lines(whole.out))
+    assert len(state_lines(b"".join(files))) == len(state_lines(whole.out))
+    assert [orjson.loads(content.splitlines()[0])["shard"] for content in files] == ["1/2", "2/2"]
+    assert slurm(sh, 1).err == "mlm-sample: chains-1-of-2.jsonl: the run was finished; nothing was left to do\n"
+    assert (texts / "chains-1-of-2.jsonl").read_bytes() == files[0]
+    same = "mlm-sample -m a.json --tau 0.5,1,1.5,2 --length 2 --sweeps 500 --on-change --seed 1"
+    for wrong in ("2/2", "1/3"):
+        done = sh(f"{same} --shard {wrong} --resume chains-1-of-2.jsonl 'in put'")
+        assert done.status == 2
+        assert "begun by another run (shard differ)" in done.err
+    assert "(shard differ)" in sh(f"{same} --resume chains-1-of-2.jsonl 'in put'").err
+
+
+def state_lines(content):
+    return [line for line in content.splitlines() if b'"type":"state"' in line]
 
 
 def test_gnu_parallel(sh, texts):
+    """Bad records, a model that is not there, a file that is not there and a killed shard are told and no status 0."""
     if shutil.which("parallel") is None:
         pytest.skip("GNU parallel is not installed")
+    for name in ("in", "in put"):
+        (texts / name).write_bytes(TEXTS.replace(b"zz\n", b""))
     whole = sh(f"{SAMPLE} in")
-    done = sh(f"SHARDS=2 sh {ROOT}/examples/parallel.sh in '{SAMPLE}'")
-    assert done.status == 0
+    script = f"SHARDS=2 sh {ROOT}/examples/parallel.sh"
+    done = sh(f"{script} 'in put' '{SAMPLE}'")
+    assert (done.status, done.err) == (0, "")
     runs = [line for line in done.out.splitlines() if b'"type":"run"' in line]
     assert len(runs) == 2
     assert sorted(done.out.splitlines()) == sorted(whole.out.splitlines())
+    (texts / "bad").write_bytes((texts / "in").read_bytes() + b'{"text":7}\n')
+    bad = sh(f"{script} bad '{SAMPLE}'")
+    assert bad.status == 65
+    assert sorted(bad.out.splitlines()) == sorted(whole.out.splitlines())
+    assert sh(f"{script} gone '{SAMPLE}'").status == 66
+    failed = sh(f"{script} in '{SAMPLE} -m gone.json'")
+    assert failed.status == 1
+    assert "2 of 2 shards ended, of these failed: 1,2; run it again" in failed.err
+    (texts / "dies").write_text('#!/bin/bash\nif [ "$2" = 2/2 ]; then kill -KILL $$; fi\nexec ' + SAMPLE + ' "$@"\n')
+    killed = sh(f"chmod +x dies; {script} 'in put' ./dies")
+    assert killed.status == 1
+    assert "of these failed: 2;" in killed.err
+    assert 0 < len(state_lines(killed.out)) < len(state_lines(whole.out))
+
+
+EXAMPLES = {
+    "quickstart.sh": ["mlm-sample", "mlm-embed", "mlm-drift"],
+    "political-drift.sh": ["mlm-sample", "mlm-embed", "mlm-basins"],
+    "phase-diagram.sh": ["jq", "mlm-couple"],
+    "exact-mixing.sh": ["mlm-exact", "mlm-couple", "jq"],
+}
+
+
+@pytest.mark.parametrize(("script", "stage"), [(script, stage) for script in EXAMPLES for stage in EXAMPLES[script]])
+def test_an_example_fails_with_each_of_its_stages(sh, script, stage):
+    """In a folder with a space; one stage is killed, the others are stubs that read all and succeed."""
+    folder = sh.folder / "my examples"
+    (folder / "bin").mkdir(parents=True)
+    shutil.copy(ROOT / "examples" / script, folder)
+    for name in ("passages.jsonl", "topics.jsonl", "starts.jsonl"):
+        (folder / name).write_text('{"id":"0","text":"a b"}\n')
+    for name in {name for stages in EXAMPLES.values() for name in stages}:
+        stub = folder / "bin" / name
+        stub.write_text("#!/bin/sh\ncat > /dev/null\n" + ("kill -KILL $$\n" if name == stage else ""))
+        stub.chmod(0o755)
+    line = f"cd /; PATH='{folder}/bin':$PATH sh '{folder}/{script}' < /dev/null"
+    assert sh(line).status != 0
+    (folder / "bin" / stage).write_text("#!/bin/sh\ncat > /dev/null\n")
+    assert sh(line).status == 0
+    assert sorted(path.name for path in sh.folder.iterdir()) == ["my examples"]

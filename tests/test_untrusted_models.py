@@ -12,8 +12,10 @@ from pathlib import Path
 import families
 import pytest
 import torch
+import transformers
 from in_process import answer
 from safetensors.torch import load_file
+from sentence_transformers import SentenceTransformer
 from spoiling import (
     MODELS,
     TEXT,
@@ -74,6 +76,26 @@ def test_a_truncated_or_pickled_checkpoint_is_refused(made, tmp_path, kind, open
     opened.open(str(folder), allow_pickle=True)
 
 
+@pytest.mark.parametrize(("kind", "opened", "library"), [
+    ("bert", MaskedLM, transformers.BertForMaskedLM), ("gpt", CausalLM, transformers.GPT2LMHeadModel),
+    ("st", Embedder, SentenceTransformer)])
+def test_a_model_that_answers_otherwise_the_second_time_is_refused(made, monkeypatch, kind, opened, library):
+    """A dropout that stays on, as code of a model's own may leave it."""
+    opened.open(str(made(kind)))
+    monkeypatch.setattr(library, "eval", lambda self: self.train())
+    with pytest.raises(ModelError, match="other numbers at the second call") as caught:
+        opened.open(str(made(kind)))
+    assert "\n" not in str(caught.value)
+
+
+@every_model_command
+def test_a_folder_that_is_no_model_is_told_so(made, tmp_path, name):
+    (tmp_path / "copy").mkdir()
+    done = answer(MODELS[name].format("copy"), TEXT.encode(), tmp_path)
+    assert (done.status, done.err.count("\n")) == (69, 1)
+    assert "a folder without config.json is no model; give the folder" in done.err
+
+
 def test_an_embedder_needs_no_pooler_that_it_does_not_use(made, tmp_path):
     folder = copied(made("st"), tmp_path)
     respoil(folder, without("pooler"))
@@ -92,7 +114,7 @@ def test_a_tokenizer_of_another_model_is_refused(made, tmp_path, kind):
 
 
 def test_a_tokenizer_that_fell_back_to_letters_is_refused_by_embedders_too(made, tmp_path, monkeypatch):
-    monkeypatch.setattr("mlmglauber.models.checkpoint.LETTERS", 100)
+    monkeypatch.setattr("mlmglauber.models.vocabulary.LETTERS", 100)
     folder = copied(made("st"), tmp_path)
     content = json.loads((folder / "tokenizer.json").read_text())
     kept = {piece: token for piece, token in content["model"]["vocab"].items() if len(piece.removeprefix("##")) == 1}

@@ -12,8 +12,9 @@ mkdir -p "$OUT"
 
 # quick A B: A for a trial, B for the experiment.
 quick() { if [ -n "$QUICK" ]; then echo "$1"; else echo "$2"; fi; }
-passages() { head -n "$1" "$PASSAGES"; }
-# The options may be several words. A plain shell knows only how the last stage of a pipe ended: sample ends the script.
+# A plain shell knows only how the last stage of a pipe ended: passages and sample end the script themselves.
+passages() { head -n "$1" -- "$PASSAGES" || kill $$; }
+# The options may be several words.
 sample() { mlm-sample --model "$MODEL" $MODEL_OPTIONS --seed 1 --quiet "$@" || kill $$; }
 embed() { mlm-embed --model "$EMBEDDER" $EMBEDDER_OPTIONS --encoding base64 --quiet "$@"; }
 # Pictures need the extra `plot`, as mlm-plot says; without it the records are there all the same.

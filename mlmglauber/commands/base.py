@@ -3,96 +3,52 @@
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import click
 
 from mlmglauber import __version__
 from mlmglauber.commands.chain_run import Runs
-from mlmglauber.commands.standard_streams import occupy_streams
+from mlmglauber.commands.command_line import Command
+from mlmglauber.commands.options import reading_of
+from mlmglauber.commands.reporter import Words
 from mlmglauber.commands.threads import settle_threads
-from mlmglauber.stream.errors import ExitStatus, MlmError, MlmWarning, RecordError
+from mlmglauber.stream.errors import (
+    ExitStatus,
+    InputError,
+    MixedRecordsError,
+    MlmError,
+    MlmWarning,
+    RecordError,
+)
+from mlmglauber.stream.formats import Line, Reading
 from mlmglauber.stream.interrupts import TerminatedError, held
+from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.output import ClosedPipeError, Output
-from mlmglauber.stream.printable import printable
-from mlmglauber.stream.records import Line, Lines, Record, check_schema, parse
+from mlmglauber.stream.printable import counted
+from mlmglauber.stream.records import BrokenJsonError, Record, check_schema, parse
 
 CLOSED_PIPE = 141
 """The status of a program whose reader has gone, as the shell reports a death by SIGPIPE."""
 
-class Words:
-    """What a command says on standard error, as loud as -q and -v ask."""
-
-    def __init__(self, command: str, quiet: bool, verbose: int, progress: bool | None, color: bool) -> None:
-        self.command, self.quiet, self.verbose, self.color = command, quiet, verbose, color
-        self.terminal = sys.stderr.isatty()
-        self.progress = progress if progress is not None else self.terminal and not quiet
-        self.bad_records = 0
-        self.found = False
-
-    def say(self, text: str) -> None:
-        """A warning or a count; not with -q."""
-        if not self.quiet:
-            self._write(text)
-
-    def heard(self, text: str) -> None:
-        """Words of another process of this run, as they are."""
-        self._write(text)
-
-    def bad_record(self, error: RecordError) -> None:
-        """Report one bad record; the command ends with status 65. Errors are said even with -q."""
-        self.bad_records += 1
-        self._write(str(error))
-        if self.verbose:
-            self._traceback(error)
-
-    def finding(self, text: str) -> None:
-        """What --fail-above asked to be told of: the output is whole, the command ends with status 1."""
-        self.found = True
-        self._write(text)
-
-    def fail(self, error: BaseException, text: str) -> None:
-        self._write(text)
-        if self.verbose:
-            self._traceback(error)
-
-    def _write(self, text: str) -> None:
-        with suppress(OSError):  # a reader of our words that has gone, or a full disk, costs no record
-            print(f"{self.command}: {printable(text)}", file=sys.stderr, flush=True)
-
-    def _traceback(self, error: BaseException) -> None:
-        import traceback
-
-        lines = "".join(traceback.format_exception(error)).splitlines()
-        with suppress(OSError):
-            print(*map(printable, lines), sep="\n", file=sys.stderr, flush=True)
-
-    @contextmanager
-    def bar(self, description: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
-        """A progress bar: call the yielded function with each advance. Nothing is drawn where none is wanted."""
-        if not self.progress:
-            yield lambda amount: None
-            return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        console = Console(stderr=True, no_color=not self.color, force_terminal=self.terminal or None)
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
-                   TimeRemainingColumn())
-        with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
-            task = progress.add_task(printable(description), total=total)
-            yield lambda amount: progress.update(task, advance=amount)
-
 
 class Filter:
-    """The record loop: lines in, records out, bad ones told of and left out."""
+    """The record loop: lines in, records out, bad ones told of and left out.
 
-    def __init__(self, words: Words, files: tuple[str, ...], strict: bool, output: Output) -> None:
+    An error that ends the input, of a file or under --strict, is kept in `failure`: to the command it looks like the
+    end of the input, so that it finishes what is in work. The error is told of after that, see `conclude`.
+    """
+
+    def __init__(self, words: Words, files: tuple[str, ...], strict: bool, output: Output,
+                 reading: Reading | None = None) -> None:
         self.words, self.strict, self.output = words, strict, output
-        self.lines = Lines(files)
+        self.lines = Lines(files, reading)
         self.lines.before_wait = output.flush
+        self.failure: MlmError | None = None
+        """The error that ended the input, if one did."""
         self.place = ""
         """Where the record in hand stands, as file:line."""
         self.count = 0
@@ -105,12 +61,29 @@ class Filter:
         """The run records that came so far, those of all shards: what made the chains of the states after them."""
         self.mute = False
         """Bad records are passed over: another process of this run tells of them."""
+        self.passed_texts: Counter[str] = Counter()
+        self.part = False
+        """Whether this is a part of an input that another process reads whole."""
+        self.kinds: Counter[str] = Counter()
+        """The types of the records read so far."""
+        self.unknown: Counter[str] = Counter()
+        """Texts with unknown tokens, these, and all tokens of theirs."""
         self.warm: dict[Any, Any] = {}
         """What was opened and may be used again: see `once`."""
 
+    def next_line(self, wait: bool = True) -> Line | None:
+        """The next line; None at the end, where the input cannot be read further, or when none is at hand."""
+        if self.failure is not None:
+            return None
+        try:
+            return self.lines.next(wait)
+        except (InputError, RecordError) as error:
+            self.failure = error
+            return None
+
     def read(self, plain_text: bool, wait: bool = True) -> Record | None:
         """The next good record; None at the end, or when none is at hand and `wait` is off."""
-        while (line := self.lines.next(wait)) is not None:
+        while (line := self.next_line(wait)) is not None:
             with self.guard(line.place):
                 record = self._parse(line, plain_text)
                 if record is not None:
@@ -118,14 +91,24 @@ class Filter:
         return None
 
     def each(self, handle: Callable[[Record], None], plain_text: bool = False) -> None:
-        """Hand on every good record; a RecordError of `handle` is told of like one of the line itself."""
-        for line in self.lines:
+        """Hand on every good record; a RecordError of `handle` is told of like one of the line itself.
+
+        A MixedRecordsError of `handle` ends the input.
+        """
+        while (line := self.next_line()) is not None:
             try:
                 record = self._parse(line, plain_text)
                 if record is not None:
                     handle(record)
             except RecordError as error:
                 self.bad(error, line.place)
+            except MixedRecordsError as error:
+                self.failure = error
+
+    def conclude(self) -> None:
+        """Raise the error that ended the input, if one did: after all that stood before it is answered."""
+        if self.failure is not None:
+            raise self.failure
 
     def records(self, plain_text: bool = False) -> Iterator[Record]:
         while (record := self.read(plain_text)) is not None:
@@ -156,7 +139,9 @@ class Filter:
                 self.count -= 1
                 return None
             check_schema(record, line.place)
-        except RecordError:
+        except RecordError as error:
+            if isinstance(error, BrokenJsonError):
+                self.lines.only_json()
             if ours:
                 raise
             return None
@@ -164,24 +149,53 @@ class Filter:
             self.first = record
         if record.get("type") == "run":
             self.runs.take(record)
+        self.kinds[str(record.get("type"))] += 1
         return record if ours else None
 
     @contextmanager
     def guard(self, place: str) -> Iterator[None]:
-        """A RecordError inside is told of with its place and ends the command only under --strict."""
+        """A RecordError inside is told of with its place; under --strict it ends the input."""
         try:
             yield
         except RecordError as error:
             self.bad(error, place)
 
     def bad(self, error: RecordError, place: str) -> None:
-        """Tell of a bad record; under --strict that is the end."""
+        """Tell of a bad record; under --strict the input ends with it, and what is in work is finished."""
         if self.mute:
             return
         error.place = error.place or place
-        if self.strict:
-            raise error
-        self.words.bad_record(error)
+        if self.strict and self.failure is None:
+            self.failure = error
+        else:
+            self.words.bad_record(error)
+
+    def pass_on(self, record: Record) -> None:
+        """Count a record that is no input of a command; one with a text may have been meant as one."""
+        if isinstance(record.get("text"), str):
+            self.passed_texts[str(record.get("type"))] += 1
+
+    def lacks(self, wanted: str, remedy: str, empty: bool = True) -> None:
+        """Say that an input held nothing of what was wanted; empty: nor can the output, which is status 65.
+
+        Of an input without a record, and of one with bad records, that is not said.
+        """
+        if not self.kinds or self.words.bad_records or self.failure or self.part or self.shard:
+            return
+        found = ", ".join(f"{count} {'of no type' if kind == 'None' else 'of type ' + kind}"
+                          for kind, count in self.kinds.items())
+        self.words.say(f"no {wanted} in the input ({found}); {remedy}")
+        self.words.empty = empty
+
+    def say_counts(self) -> None:
+        """A line with what `pass_on` counted, and one with the unknown tokens of the texts."""
+        if self.unknown:
+            texts = self.unknown["texts"]
+            self.words.say(f"{counted(texts, 'text')} with unknown tokens: {self.unknown['unknown']} of "
+                           f"{self.unknown['tokens']} tokens stand for what the vocabulary lacks (`unknown`)")
+        if self.passed_texts:
+            what = ", ".join(f"{count} of type {kind}" for kind, count in self.passed_texts.items())
+            self.words.say(f"records with a text passed on as they are, which are no inputs: {what}")
 
 
 def _shared_options(name: str) -> list[click.Parameter]:
@@ -218,35 +232,13 @@ def filter_command(name: str, description: str, examples: str) -> Callable[[Call
 
         own = list(reversed(getattr(function, "__click_params__", [])))
         inputs = click.Argument(["files"], nargs=-1, type=click.Path(), metavar="[FILE]...")
-        command = _Command(name, callback=callback, help=description, epilog=examples,
+        command = Command(name, callback=callback, help=description, epilog=examples,
                            params=[inputs, *own, *_shared_options(name)],
                            context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
         command.function = function
         return command
 
     return decorate
-
-
-class _Command(click.Command):
-    """A click command whose usage errors are two lines and whose examples keep their shape."""
-
-    function: Callable[..., None]
-    """What it does with a Filter and its options: what a worker of another process calls."""
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write(f"\nExamples:\n\n{self.epilog}\n\n")
-
-    def main(self, args: Sequence[str] | None = None, **kwargs: Any) -> Any:  # type: ignore[override]
-        name = str(self.name)
-        occupy_streams()
-        try:
-            return super().main(args, prog_name=name, standalone_mode=False)
-        except click.UsageError as error:
-            print(f"{name}: {printable(error.format_message())}\nTry '{name} --help'.", file=sys.stderr)
-            status = ExitStatus.USAGE
-        except (click.Abort, KeyboardInterrupt):
-            status = ExitStatus.INTERRUPTED
-        raise SystemExit(int(status))
 
 
 def _run(function: Callable[..., None], name: str, words: Words, files: tuple[str, ...], strict: bool,
@@ -260,16 +252,22 @@ def _run(function: Callable[..., None], name: str, words: Words, files: tuple[st
         with ExitStack() as stack:
             with held:  # a hidden file that is made is also removed
                 output = stack.enter_context(Output(path))
-            filter = Filter(words, files, strict, output)
+            filter = Filter(words, files, strict, output, reading_of(options))
             filter.shard, address = options.pop("shard", None), options.pop("dask", None)
-            if address is None:
-                function(filter, **options)
-            else:
+            if address is not None:
                 if filter.shard is not None:
                     raise click.UsageError("--shard and --dask exclude each other")
                 from mlmglauber.commands.distribute import distribute
 
                 distribute(filter, name, address, options)
+            else:
+                try:
+                    function(filter, **options)
+                except MlmError:
+                    filter.conclude()  # an input that is not whole may be why
+                    raise
+            filter.say_counts()
+            filter.conclude()
     except ClosedPipeError:
         _silence(sys.stdout.fileno())
         return CLOSED_PIPE
@@ -290,7 +288,7 @@ def _run(function: Callable[..., None], name: str, words: Words, files: tuple[st
     except Exception as error:  # whatever is left is our mistake, and says so
         words.fail(error, f"a bug of ours: {type(error).__name__}: {error}; run again with -v and report it")
         return ExitStatus.OUR_BUG
-    if words.bad_records:
+    if words.bad_records or words.empty:
         return ExitStatus.BAD_RECORD
     return ExitStatus.FAILED if words.found else ExitStatus.OK
 

@@ -11,7 +11,7 @@ from mlmglauber.commands.basin_job import Job
 from mlmglauber.measures.clustering import cluster
 from mlmglauber.measures.labelling import NO_NAME, unit_of
 from mlmglauber.stream.errors import MlmError, RecordError
-from mlmglauber.stream.records import Record
+from mlmglauber.stream.records import Record, has_vector
 
 NO_PROBABILITY = "k-means gives none"
 
@@ -24,7 +24,7 @@ class Clustering(Job):
         self._held: list[tuple[str, Record, NDArray[np.float32] | None]] = []
 
     def add(self, record: Record) -> None:
-        vector = self._vector(record) if "embedding" in record else None
+        vector = self._vector(record) if has_vector(record) else None
         if vector is not None:
             size = next((len(other) for _, _, other in self._held if other is not None), len(vector))
             if len(vector) != size:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from mlmglauber import __version__
 from mlmglauber.commands.base import Filter
 from mlmglauber.measures.labelling import Labeller, fit, held_out, unit_of
-from mlmglauber.stream.errors import ExitStatus, MlmError, RecordError
-from mlmglauber.stream.records import SCHEMA, Record, is_input, to_line
+from mlmglauber.stream.errors import MixedRecordsError, MlmError, RecordError
+from mlmglauber.stream.printable import counted, were
+from mlmglauber.stream.records import SCHEMA, Record, has_vector, is_input, to_line, told
 from mlmglauber.stream.vectors import unpack
 
 if TYPE_CHECKING:
@@ -28,26 +29,28 @@ class Texts:
             if is_input(record):
                 with other.guard(other.place):
                     self.records.append(_checked(record, labelled))
+        other.conclude()
         if not self.records:
             raise MlmError(f"{path}: no examples; give records with `label` and `text`" if labelled else
                            f"{path}: no texts; give records with `text` or `embedding`")
 
     @property
     def needs_embedder(self) -> bool:
-        return not all("embedding" in record for record in self.records)
+        return not all(has_vector(record) for record in self.records)
 
     def units(self, embedder: "Embedder | None", identity: str | None) -> tuple[list[Record], NDArray[np.float64]]:
         """The records that have a direction, and their vectors (N, d). MlmError where embeddings are of two kinds."""
-        texts = [record["text"] for record in self.records if "embedding" not in record]
+        texts = [record["text"] for record in self.records if not has_vector(record)]
         found = None if embedder is None else embedder.encode(texts)
         if found is not None and found.truncated.any():
-            self.words.say(f"{self.path}: {found.truncated.sum()} texts longer than the model takes were cut short")
+            self.words.say(f"{self.path}: {counted(int(found.truncated.sum()), 'text')} longer than the model takes "
+                           f"{were(int(found.truncated.sum()))} cut short")
         fresh = iter(() if found is None else found.vectors)
         vectors, kept = [], []
         for record in self.records:
-            if "embedding" in record:
+            if has_vector(record):
                 check_embedder(record.get("embedder"), identity, self.path)
-            vector, reason = unit_of(record["embedding"] if "embedding" in record else next(fresh))
+            vector, reason = unit_of(record["embedding"] if has_vector(record) else next(fresh))
             if reason is None:
                 kept.append(record)
                 vectors.append(vector)
@@ -59,7 +62,7 @@ class Texts:
 def _checked(record: Record, labelled: bool) -> Record:
     if labelled and not (isinstance(record.get("label"), str) and record["label"]):
         raise RecordError('"label" is no name; write {"label": ..., "text": ...}')
-    if "embedding" in record:
+    if has_vector(record):
         return record | {"embedding": unpack(record["embedding"])}
     if not isinstance(record.get("text"), str):
         raise RecordError('no "text" and no "embedding"; add one of them')
@@ -69,15 +72,13 @@ def _checked(record: Record, labelled: bool) -> Record:
 def check_embedder(own: Any, expected: Any, path: str) -> None:
     """MlmError where embeddings of a file are not of the kind that the records hold."""
     if own != expected:
-        raise bad(f"{path}: embeddings of another model or treatment ({own}) than the records' ({expected}); embed "
-                   "both alike, or name the records' model with --model")
+        raise bad(f"{path}: embeddings of another model or treatment ({told(own)}) than the records' "
+                  f"({told(expected)}); embed both alike, or name the records' model with --model")
 
 
 def bad(message: str) -> MlmError:
-    """An error of records that ends the command with status 65."""
-    error = MlmError(message)
-    error.status = ExitStatus.BAD_RECORD
-    return error
+    """An error of records that ends the input, with status 65."""
+    return MixedRecordsError(message)
 
 
 def open_embedder(options: dict[str, Any], heads: Sequence[Record], identity: str | None, path: str) -> "Embedder":
@@ -85,8 +86,7 @@ def open_embedder(options: dict[str, Any], heads: Sequence[Record], identity: st
     from mlmglauber.models.embedding import Embedder
 
     head: Record = next((head for head in heads if head.get("run") == identity), {})
-    dims, asked = head.get("dims"), head.get("options")
-    prompt = asked.get("prompt") if isinstance(asked, dict) else None
+    dims, prompt = head.get("dims"), head.get("prompt")
     embedder = Embedder.open(
         options["model"], revision=options["revision"], device=options["device"],
         trust_remote_code=options["trust_remote_code"], allow_pickle=options["allow_pickle"],

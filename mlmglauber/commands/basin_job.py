@@ -12,7 +12,8 @@ from mlmglauber.commands.tables import shown, write_tables
 from mlmglauber.measures.labelling import NO_NAME, Labeller
 from mlmglauber.measures.visits_summary import Plan, Series, summarise
 from mlmglauber.stream.errors import RecordError
-from mlmglauber.stream.records import Record, chain_key, names_of, step_of, tau_and_n
+from mlmglauber.stream.json_values import json_kind
+from mlmglauber.stream.records import Record, chain_key, has_vector, names_of, step_of, tau_and_n, told
 from mlmglauber.stream.vectors import unpack
 
 
@@ -25,6 +26,7 @@ class Job:
         self.draws: NDArray[np.int64] | None = None
         self.head: Record = {}
         self.identity: Any = ()
+        self._found = False
         self._kept: dict[Any, Series] = {}
         self._table = options["summary"] and shown(filter, options["table"])
 
@@ -34,6 +36,8 @@ class Job:
 
     def finish(self) -> None:
         """The end of the input: under --summary all is told here."""
+        if not self._found:
+            self.filter.lacks("record with an `embedding`", "give what mlm-embed writes", self.options["summary"])
         if not self._kept:
             return
         plan = Plan(self.names, self.options["min_visit"], self.draws, self.options["start"] is not None)
@@ -53,12 +57,13 @@ class Job:
 
     def _vector(self, record: Record) -> NDArray[np.float32]:
         """The embedding of a record, taken out of it unless it is to stay."""
+        self._found = True
         (embedder,) = names_of(record, "embedder")
         if self.identity == ():
             self.identity = embedder
         if embedder != self.identity:
-            raise bad(f"embeddings of two models ({self.identity} and {embedder}) have no regions in common; embed all "
-                      "records with one model")
+            raise bad(f"embeddings of two models ({told(self.identity)} and {told(embedder)}) have no regions in "
+                      "common; embed all records with one model")
         vector = unpack(record["embedding"])
         if not self.options["keep_embedding"]:
             del record["embedding"]
@@ -95,7 +100,7 @@ def _series(record: Record, field: str | None) -> Series:
     tau, n = tau_and_n(record)
     start = None if field is None else record.get(field)
     if start is not None and not isinstance(start, str):
-        raise RecordError(f'"{field}" is a {type(start).__name__}, not a string; correct it, or leave --start out')
+        raise RecordError(f'"{field}" is {json_kind(start)}, not a string; correct it, or leave --start out')
     return Series(record.get("run"), record.get("id"), record.get("chain"), tau, n, start)
 
 
@@ -110,7 +115,7 @@ class Naming(Job):
         self._drawn = Texts(filter, options["draws"], labelled=False) if options["draws"] else None
 
     def add(self, record: Record) -> None:
-        if "embedding" in record:
+        if has_vector(record):
             vector = self._vector(record)
             labeller = self._labeller or self._learn()
             if len(vector) != labeller.weights.shape[1]:

@@ -6,10 +6,13 @@ from typing import Any, NamedTuple
 
 import click
 
-from mlmglauber.commands.base import Filter, Words
-from mlmglauber.stream.errors import MlmError, RecordError
+from mlmglauber.commands.base import Filter
+from mlmglauber.commands.reporter import Words
+from mlmglauber.stream.errors import MlmError
+from mlmglauber.stream.formats import Line
+from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.output import Output
-from mlmglauber.stream.records import Line, Lines, Record
+from mlmglauber.stream.records import Record
 
 
 class Block(NamedTuple):
@@ -91,14 +94,15 @@ def answer(command: str, block: Block, options: dict[str, Any], strict: bool, qu
     """As run_block; warm: what blocks before this one opened."""
     words, output = _Heard(command, quiet), _Collected()
     filter = Filter(words, (), strict, output)
+    filter.part = True
     filter.lines, filter.count, filter.first, filter.warm = _Given(block.lines), block.before, block.first, warm
     for run in block.runs:
         filter.runs.take(run)
     error = None
     try:
         import_module(f"mlmglauber.commands.{command.removeprefix('mlm-')}").main.function(filter, **options)
-    except RecordError as caught:
-        error = int(caught.status), str(caught)
+        filter.say_counts()
+        filter.conclude()
     except MlmError as caught:
         error = int(caught.status), str(caught)
     except click.UsageError as caught:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Numbers, Real, Temperatures, exact_option, model_options, spread_options
+from mlmglauber.commands.options import (
+    Numbers,
+    Real,
+    Temperatures,
+    exact_option,
+    model_options,
+    spread_options,
+    text_options,
+)
 from mlmglauber.commands.tables import table_options
 
 if TYPE_CHECKING:
@@ -92,6 +100,7 @@ class Start(click.ParamType[str]):
 @click.option("--eps", type=Numbers(1e-9, 1), default="0.25", show_default=True, metavar="E[,E]...",
               help="With --summarize and lagged pairs: distances whose mixing times are told.")
 @table_options("summarize")
+@text_options
 @model_options
 @exact_option
 @spread_options
@@ -106,8 +115,10 @@ def main(filter: Filter, resume: str | None, summarize: bool, budgets: list[floa
     check(options)
     if resume is not None and filter.output.path is not None:
         raise click.UsageError("--resume writes to its own file; leave --output out")
+    from mlmglauber.commands.inputs import TEXTS, say_resumed, size_of
     from mlmglauber.commands.pairing import Pairing
 
+    before = size_of(resume)
     with Pairing(filter, options, resume) as pairing, filter.words.bar("pair records") as progress:
         in_work: deque[Unit] = deque()
         while True:
@@ -122,6 +133,11 @@ def main(filter: Filter, resume: str | None, summarize: bool, budgets: list[floa
             while in_work and in_work[0].finished:
                 in_work.popleft()
                 progress(1)
+    if not pairing.seen and not pairing.too_short:
+        filter.lacks(*TEXTS)
+    elif not pairing.planned:
+        filter.words.empty = True  # that no pair was made is said
+    say_resumed(filter, resume, before)
 
 
 def check(options: dict[str, Any]) -> None:

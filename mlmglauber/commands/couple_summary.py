@@ -22,6 +22,8 @@ def summarise_pairs(filter: Filter, budgets: list[float], eps: list[float], tabl
 
     with filter.words.bar("records") as progress:
         filter.each(handle)
+    if not pairs:
+        filter.lacks("pair record", "give what mlm-couple writes without --summarize")
     summaries = list(summarise(list(pairs.values()), budgets, eps))
     for summary in summaries:
         if summary.get("lag_to_try") is not None:

@@ -80,7 +80,7 @@ class _Blocks:
     """The input in blocks: as many lines as are at hand, at most LINES."""
 
     def __init__(self, filter: Filter, unique: bool) -> None:
-        self.filter, self.lines = filter, filter.lines
+        self.filter = filter
         self.count = 0
         self.first: Record | None = None
         self.seen: set[str] | None = set() if unique else None
@@ -90,7 +90,7 @@ class _Blocks:
         found: list[Line] = []
         before = self.count
         while len(found) < LINES:
-            line = self.lines.next(wait and not found)
+            line = self.filter.next_line(wait and not found)
             if line is None:
                 break
             if line.content is not None and not line.content.strip(b" \t\r"):

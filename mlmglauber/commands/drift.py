@@ -1,6 +1,5 @@
 """mlm-drift: how far chains have gone from where they started."""
 
-from collections.abc import Callable
 from math import nan
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +8,11 @@ import click
 from mlmglauber.commands.base import Filter, filter_command
 from mlmglauber.commands.options import Numbers
 from mlmglauber.commands.tables import shown, table_options, write_tables
-from mlmglauber.stream.errors import ExitStatus, MlmError, RecordError
-from mlmglauber.stream.records import Record, chain_key, names_of, step_of, tau_and_n
+from mlmglauber.stream.errors import MixedRecordsError, RecordError
+from mlmglauber.stream.records import Record, chain_key, has_vector, is_input, names_of, step_of, tau_and_n, told
 
 if TYPE_CHECKING:
-    from mlmglauber.measures.drift import Reference
+    from mlmglauber.commands.drift_reference import References
     from mlmglauber.measures.drift_summary import Series
 
 EXAMPLES = """\
@@ -38,12 +37,18 @@ EXAMPLES = """\
 @table_options("summary")
 def main(filter: Filter, reference: str, summary: bool, threshold: list[float], table: str) -> None:
     """Records pass one at a time; a record without an embedding passes as it is, or not at all under --summary."""
-    chains = _Chains(_fixed_references(filter, reference), reference == "previous")
+    fixed = None
+    if reference not in ("first", "previous"):
+        from mlmglauber.commands.drift_reference import References
+
+        fixed = References(filter, reference)
+    chains = _Chains(fixed, reference == "previous")
     kept: dict[Any, Series] = {}
 
     def handle(record: Record) -> None:
         progress(1)
-        if "embedding" in record:
+        chains.see(record)
+        if has_vector(record):
             key = chains.replace(record)
             if summary:
                 _keep(kept, key, record)
@@ -52,16 +57,16 @@ def main(filter: Filter, reference: str, summary: bool, threshold: list[float], 
 
     with filter.words.bar("records") as progress:
         filter.each(handle)
-    if kept:
+    if not chains.found:
+        filter.lacks("record with an `embedding`", "give what mlm-embed writes", empty=summary)
+    elif kept:
         _write_summary(filter, list(kept.values()), threshold, table)
-    elif summary and filter.count:
-        filter.words.say("no record has an embedding, which --summary needs; give it what mlm-embed writes")
 
 
 class _Chains:
     """The reference of each chain, and the one embedder that all records must share."""
 
-    def __init__(self, fixed: "Callable[[Record], Reference] | None", previous: bool) -> None:
+    def __init__(self, fixed: "References | None", previous: bool) -> None:
         from mlmglauber.measures.drift import Reference
         from mlmglauber.stream.vectors import unpack
 
@@ -69,22 +74,28 @@ class _Chains:
         self._fixed, self._previous = fixed, previous
         self._references: dict[Any, Reference] = {}
         self._embedder: Any = ()
+        self._inputs = -1
+        self.found = False
+        """Whether a record had an embedding."""
+
+    def see(self, record: Record) -> None:
+        """Count an input: what has no id is called by its place among them."""
+        self._inputs += is_input(record)
 
     def replace(self, record: Record) -> Any:
         """Put drift in the place of a record's embedding; the key of its chain."""
+        self.found = True
         (embedder,) = names_of(record, "embedder")
         record.pop("embedder", None)
         if self._embedder == ():
             self._embedder = embedder
         if embedder != self._embedder:
-            error = MlmError(f"embeddings of two models ({self._embedder} and {embedder}) have no distance; embed all "
-                             "records with one model")
-            error.status = ExitStatus.BAD_RECORD
-            raise error
+            raise MixedRecordsError(f"embeddings of two models ({told(self._embedder)} and {told(embedder)}) have no "
+                                    "distance; embed all records with one model")
         vector = self._unpack(record.pop("embedding"))
         key = chain_key(record)
         if self._fixed is not None:
-            reference = self._fixed(record)
+            reference = self._fixed.find(record, self._inputs, embedder)
         else:
             known = self._references.get(key)
             reference = known if known is not None else self._reference(vector)
@@ -100,32 +111,6 @@ class _Chains:
         if reason is not None:
             record["drift_reason"] = reason
         return key
-
-
-def _fixed_references(filter: Filter, source: str) -> "Callable[[Record], Reference] | None":
-    """The reference of a record by its id, read from a file of embedded records; None for first and previous."""
-    if source in ("first", "previous"):
-        return None
-    from mlmglauber.measures.drift import Reference
-    from mlmglauber.stream.vectors import unpack
-
-    references = {}
-    other = Filter(filter.words, (source,), filter.strict, filter.output)
-    for record in other.records():
-        if "embedding" in record:
-            with other.guard(other.place):
-                references[record.get("id")] = Reference(unpack(record["embedding"]))
-    if not references:
-        raise MlmError(f"{source}: no record with an embedding; embed the references with mlm-embed")
-    only = next(iter(references.values())) if len(references) == 1 else None
-
-    def find(record: Record) -> Reference:
-        reference = only or references.get(record.get("id"))
-        if reference is None:
-            raise RecordError(f"{source} has no reference for the id {record.get('id')!r}; add one")
-        return reference
-
-    return find
 
 
 def _keep(kept: "dict[Any, Series]", key: Any, record: Record) -> None:

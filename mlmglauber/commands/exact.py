@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Real, Sites, Temperatures, model_options
+from mlmglauber.commands.options import Real, Sites, Temperatures, model_options, text_options
 from mlmglauber.commands.tables import FORMS, table_options, write_tables
 from mlmglauber.stream.errors import RecordError
 
@@ -49,6 +49,7 @@ EXAMPLES = """\
 @click.option("--compare", type=click.Path(), metavar="FILE",
               help="States of mlm-sample under the same restriction, held against the exact law.")
 @table_options(by_default=False)
+@text_options
 @model_options
 def main(filter: Filter, table: str, **options: Any) -> None:
     """One text at a time: its conditionals, then its chain at each temperature."""

@@ -105,6 +105,7 @@ class Sampled:
             if record.get("type") == "state":
                 with other.guard(other.place):
                     self._keep(record, other.runs.of(record))
+        other.conclude()
 
     def _keep(self, record: Record, run: ChainRun) -> None:
         try:

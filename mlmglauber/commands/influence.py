@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Real, Sites, Temperatures, model_options, spread_options
+from mlmglauber.commands.options import Real, Sites, Temperatures, model_options, spread_options, text_options
 from mlmglauber.commands.tables import table_options
 
 EXAMPLES = """\
@@ -41,6 +41,7 @@ EXAMPLES = """\
 @click.option("--freeze", type=Sites(), metavar="SITES", help="Sites that neither move nor are changed, as in 0,3,5-7.")
 @click.option("--seed", type=click.IntRange(0), help="Seed of what is drawn; drawn itself and recorded when absent.")
 @table_options("summary")
+@text_options
 @model_options
 @spread_options
 def main(filter: Filter, **options: Any) -> None:

@@ -1,6 +1,7 @@
 """What a command with a model reads: texts and states as token ids, and the run record that tells of the model."""
 
 import hashlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -8,7 +9,10 @@ from mlmglauber.commands.base import Filter
 from mlmglauber.commands.chain_run import NO_RUN, ChainModels, ChainRun
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model
+from mlmglauber.models.plain_text import PART, parts
+from mlmglauber.models.vocabulary import is_alphabet
 from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.printable import counted, were
 from mlmglauber.stream.records import SCHEMA, Record, is_input, record_id, text_or_ids, to_line
 
 if TYPE_CHECKING:
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 OWN_FIELDS = frozenset({
     "type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "site", "old", "new", "changed", "logp_old",
     "logp_new", "reason", "text_exact", "pll", "pll_reason", "embedding", "embedder", "truncated", "text_tokens",
-    "drift", "drift_reason", "basin", "basin_p", "basin_reason", "basin_p_reason",
+    "embedding_reason", "drift", "drift_reason", "basin", "basin_p", "basin_reason", "basin_p_reason",
 })
 """Fields of an input that what is made of it does not inherit: they are made anew, or tell of the text that was."""
 
@@ -25,6 +29,9 @@ MODEL_OPTIONS = ("model", "dtype", "exact", "batch_size", "device", "revision", 
 
 DRAW_VERSION = 2
 """Which draws make a chain of its key: 2 since tokens are drawn in two levels, from float64 conditionals."""
+
+TEXTS = ("text", "give lines of text, or records with `text` or `ids`", False)
+"""What a command lacks whose input has no text; the records of other types are passed on."""
 
 
 class Input(NamedTuple):
@@ -70,6 +77,8 @@ class Inputs:
         self.chains: ChainModels | None = None
         self.run = ""
         self.too_short = 0
+        self.needed = True
+        """Whether an input without a text is worth a word."""
 
     def batches(self, size: int) -> Iterator[list[Input]]:
         """Texts that are at hand, at least one and at most `size`; records of other types pass in their place."""
@@ -77,6 +86,8 @@ class Inputs:
         while True:
             record = self.filter.read(plain_text=True, wait=not batch)
             if record is None and not batch:
+                if self.model is None and self.needed:
+                    self.filter.lacks(*TEXTS)
                 if self.too_short:
                     say_too_short(self.filter, self.too_short, self.options["length"])
                 return
@@ -86,6 +97,8 @@ class Inputs:
             if record is None:
                 continue
             if not is_input(record):
+                if self.needed:
+                    self.filter.pass_on(record)
                 self._write(record)
                 continue
             with self.filter.guard(self.filter.place):
@@ -110,6 +123,7 @@ class Inputs:
         if ids is None:
             self.too_short += 1
             return None
+        tally_unknown(self.filter, record, ids)
         inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
         return Input(self.filter.place, name, ids, inherited, record, chain, model)
 
@@ -134,8 +148,27 @@ def opening_options(options: dict[str, Any]) -> dict[str, Any]:
             **{key: options[key] for key in ("trust_remote_code", "allow_pickle")}}
 
 
+def size_of(path: str | None) -> int:
+    """Bytes of a file, 0 where there is none."""
+    return os.path.getsize(path) if path is not None and os.path.exists(path) else 0
+
+
+def say_resumed(filter: Filter, path: str | None, before: int) -> None:
+    """Say that a run was finished already: --resume made its file no longer."""
+    if path is not None and before and size_of(path) == before:
+        filter.words.say(f"{path}: the run was finished; nothing was left to do")
+
+
+def shard_field(shard: tuple[int, int] | None, resumed: str | None) -> Record:
+    """The field `shard`, I/N, of the run record of a file that --resume goes on with: it is refused to another shard.
+
+    In a stream it is left out: there all shards have the same run records.
+    """
+    return {} if shard is None or resumed is None else {"shard": f"{shard[0] + 1}/{shard[1]}"}
+
+
 def say_too_short(filter: Filter, count: int, length: int) -> None:
-    filter.words.say(f"{count} texts of fewer than {length} tokens were skipped")
+    filter.words.say(f"{counted(count, 'text')} of fewer than {length} tokens {were(count)} skipped")
 
 
 def say_checked(filter: Filter, engine: "Engine") -> None:
@@ -174,16 +207,58 @@ def token_ids(model: TextModel, record: Record, length: int | None = None) -> li
     text, ids = text_or_ids(record)
     if ids is None:
         assert text is not None
-        ids = model.encode(text)
+        ids = _first_ids(model, text, max(length or 0, model.max_sites) + 1)
     if length is not None:
         if len(ids) < length:
             return None
         ids = ids[:length]
+    _mark_unknown(model, record, text, ids)
     if not ids:
         raise RecordError("the text has no token; give one of at least one token")
     if len(ids) > model.max_sites:
-        raise RecordError(f"{len(ids)} tokens, the model takes {model.max_sites}; shorten the text, or use --length")
+        least = "at least " if text is not None and len(text) > PART else ""  # the rest was not looked at
+        raise RecordError(f"{least}{len(ids)} tokens, the model takes {model.max_sites}; shorten the text, or use "
+                          "--length")
     model.check_ids(ids)
+    return ids
+
+
+def _mark_unknown(model: TextModel, record: Record, text: str | None, ids: list[int]) -> None:
+    """Write into a record how many of its tokens stand for what the vocabulary lacks, `unknown`, where there are any.
+
+    RecordError for a text of nothing else.
+    """
+    record.pop("unknown", None)
+    count = 0 if model.unknown_id is None else ids.count(model.unknown_id)
+    if not count:
+        return
+    letters = is_alphabet(model.vocab_size)
+    if letters and text is not None and text.startswith(">"):
+        raise RecordError("the head of a FASTA sequence; read the input with --format fasta")
+    if count == len(ids):
+        raise RecordError("the model's vocabulary has none of this text; " + (
+            "write its letters, mostly capitals" if letters else "give a text of its language, or another model"))
+    record["unknown"] = count
+
+
+def tally_unknown(filter: Filter, record: Record, ids: list[int]) -> None:
+    """Count the unknown tokens of a start for the line that is said at the end; RecordError under --strict."""
+    if "unknown" not in record:
+        return
+    if filter.strict:
+        raise RecordError(f"{record['unknown']} of {len(ids)} tokens are unknown to the model; write them otherwise, "
+                          "or leave --strict out")
+    for counted_as, count in (("texts", 1), ("unknown", record["unknown"]), ("tokens", len(ids))):
+        filter.unknown[counted_as] += count
+
+
+def _first_ids(model: TextModel, text: str, enough: int) -> list[int]:
+    """The token ids of a text, at least the first so many where it has more: the rest of a book is not tokenised."""
+    ids: list[int] = []
+    for part in parts(text):
+        ids += model.encode(part)
+        if len(ids) >= enough:
+            break
     return ids
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import click
 
+from mlmglauber.stream.formats import FORMATS, Reading
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
@@ -132,3 +134,27 @@ spread_options = _all(
     click.option("--dask", metavar="ADDRESS",
                  help="Let the workers of dask.distributed at ADDRESS answer, or local:N processes of this machine."),
 )
+
+text_options = _all(
+    click.option("--format", "form", type=click.Choice(FORMATS),
+                 help="Format of the input; by default the names of files say it (.fasta, .fa, .faa, .fna, .csv, .tsv, "
+                      "also with .gz), and else each line: an object of JSON, or a text."),
+    click.option("--text", is_flag=True, help="Every line is a text, whatever it looks like: --format text."),
+    click.option("--text-field", metavar="NAME", help="Field or column that holds the text; text by default."),
+    click.option("--upper", is_flag=True, help="Sequences of FASTA in capitals."),
+)
+
+
+def reading_of(options: dict[str, Any]) -> Reading | None:
+    """How the inputs of a command with `text_options` are read, taken out of its options; None for other commands."""
+    if "form" not in options:
+        return None
+    form, text, field, upper = (options.pop(name) for name in ("form", "text", "text_field", "upper"))
+    if text and form not in (None, "text"):
+        raise click.UsageError(f"--text and --format {form} exclude each other")
+    form = "text" if text else form
+    if field is not None and form in ("text", "fasta"):
+        raise click.UsageError(f"--text-field is for records and tables; --format {form} has no fields")
+    if upper and form not in (None, "fasta"):
+        raise click.UsageError("--upper is for --format fasta")
+    return Reading(form, field, upper)

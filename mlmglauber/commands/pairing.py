@@ -14,6 +14,8 @@ from mlmglauber.commands.inputs import (
     chain_run_id,
     opening_options,
     say_checked,
+    shard_field,
+    tally_unknown,
     token_ids,
 )
 from mlmglauber.commands.pair_record import Plan, Text, Unit
@@ -26,6 +28,7 @@ from mlmglauber.models.restricted import RestrictedModel, tokens_of
 from mlmglauber.stream import resume
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import Appending, InOrder, Output
+from mlmglauber.stream.printable import counted, were
 from mlmglauber.stream.records import SCHEMA, Record, is_input, record_id
 
 WAITING = 4
@@ -66,11 +69,13 @@ class Pairing:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         if self.too_short:
-            self._say(f"{self.too_short} starts of fewer tokens than --length asks for were skipped")
+            self._say(f"{counted(self.too_short, 'start')} of fewer tokens than --length asks for "
+                      f"{were(self.too_short)} skipped")
         if self.unused:
-            self._say(f"{self.unused} texts were left over: --pairs {self.options['pairs']} were made before")
+            self._say(f"{counted(self.unused, 'text')} {were(self.unused)} left over: --pairs {self.options['pairs']} "
+                      "were made before")
         if self._gathered and kind is None:
-            self._say(f"the last {len(self._gathered)} of the texts make no whole pair")
+            self._say(f"the last {counted(len(self._gathered), 'text')} made no whole pair")
         if self.model is not None and kind is None:
             say_checked(self.filter, self.engine)
         if self.path is not None:
@@ -108,6 +113,7 @@ class Pairing:
             self.model = self._open(record)
         if not is_input(record):
             self.passed += 1
+            self.filter.pass_on(record)
             if self.leads and self.passed > self.passed_before:  # the first ones stand in the resumed file already
                 sink = self.order.open()
                 sink.write(record)
@@ -117,9 +123,11 @@ class Pairing:
         if text.name in self.seen:
             raise RecordError(f"the id {text.name!r} stood in the input before; ids name pairs, make them differ")
         lengths = self.options["lengths"]
-        if token_ids(self.model, record, min(lengths) if lengths else None) is None:
+        ids = token_ids(self.model, record, min(lengths) if lengths else None)
+        if ids is None:
             self.too_short += 1  # at every length: the next text takes its place
             return
+        tally_unknown(self.filter, record, ids)
         self.seen.add(text.name)
         if self.options["start"] != "pair":
             self._plans = self._plan([text])
@@ -174,7 +182,8 @@ class Pairing:
         self.run = chain_run_id(described, ["mlm-couple", options["seed"], told, self.filter.first or first])
         head: Record = {"type": "run", "schema": SCHEMA, "run": self.run, "command": "mlm-couple",
                         "seed": options["seed"], **described, **chain_fields(self.engine.precision.tolerances),
-                        "options": told | {"batch_size": options["batch_size"]}}
+                        "options": told | {"batch_size": options["batch_size"]},
+                        **shard_field(self.shard, self.path)}
         if self.path is not None:
             self._take_up(self.path, head)
         else:

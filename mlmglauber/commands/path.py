@@ -91,6 +91,8 @@ def follow(filter: Filter, burn_in: int | None, summary: bool, table: str) -> No
 
     with filter.words.bar("records") as progress:
         filter.each(handle)
+    if not paths:
+        filter.lacks("state record", "give what mlm-sample --on-change writes")
     groups: dict[tuple[Law, float | None, int | None], list[tuple[Production, str]]] = {}
     records = []
     for path in paths.values():

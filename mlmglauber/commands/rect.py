@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Real, Sites, model_options, spread_options
+from mlmglauber.commands.options import Real, Sites, model_options, spread_options, text_options
 from mlmglauber.commands.tables import table_options
 
 EXAMPLES = """\
@@ -46,6 +46,7 @@ EXAMPLES = """\
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
 @click.option("--freeze", type=Sites(), metavar="SITES", help="Sites that are no part of a rectangle, as in 0,3,5-7.")
 @click.option("--seed", type=click.IntRange(0), help="Seed of what is drawn; drawn itself and recorded when absent.")
+@text_options
 @model_options
 @spread_options
 def main(filter: Filter, path: bool, burn_in: int | None, **options: Any) -> None:

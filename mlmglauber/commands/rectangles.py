@@ -58,6 +58,7 @@ class Rectangles:
         told = {key: value for key, value in options.items() if key not in ("summary", "table", "fail_above")}
         self.inputs = Inputs(filter, "mlm-rect", told, open_scorer, self._pass)
         self.kept = Tally()
+        self.inputs.needed = not options["summary"] and options["fail_above"] is None
         self.head: Record | None = None
         self.given = self.answered = False
         """Whether rectangle records were read, and whether texts were answered."""
@@ -72,6 +73,8 @@ class Rectangles:
                 progress(len(batch))
                 self.filter.output.flush()
         if self.options["summary"]:
+            if self.inputs.model is None and not self.filter.kinds["rectangle"]:
+                self.filter.lacks("rectangle and no text", "give what mlm-rect writes, or texts")
             self._summarise()
         limit = self.options["fail_above"]
         if limit is not None:

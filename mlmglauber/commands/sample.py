@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Sites, Temperatures, exact_option, model_options, spread_options
+from mlmglauber.commands.options import Sites, Temperatures, exact_option, model_options, spread_options, text_options
 from mlmglauber.commands.tables import FORMS, table_options
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ EXAMPLES = """\
 @click.option("--check", is_flag=True,
               help="With --from-run, write nothing and end with status 1 at the first line that is not FILE's.")
 @table_options(by_default=False)
+@text_options
 @model_options
 @exact_option
 @spread_options
@@ -93,8 +94,10 @@ def main(filter: Filter, table: str, resume: str | None, from_run: str | None, c
         from mlmglauber.commands.sample_table import Tally
 
         filter.output = tally = Tally(filter.output)
+    from mlmglauber.commands.inputs import TEXTS, say_resumed, size_of
     from mlmglauber.commands.walk import Journey
 
+    before = size_of(resume)
     with Journey(filter, options, resume, again) as journey, filter.words.bar("records") as progress:
         in_work: deque[Walk] = deque()
         while True:
@@ -113,6 +116,10 @@ def main(filter: Filter, table: str, resume: str | None, from_run: str | None, c
         filter.output.finish()
     if tally is not None:
         tally.show(filter, table)
+        filter.words.say(f"every line is that of {from_run}")
+    if not journey.seen and not journey.too_short:
+        filter.lacks(*TEXTS)
+    say_resumed(filter, resume, before)
 
 
 if __name__ == "__main__":

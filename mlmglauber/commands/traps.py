@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Real, Temperatures, model_options
+from mlmglauber.commands.options import Real, Temperatures, model_options, text_options
 from mlmglauber.commands.tables import FORMS, shown, table_options, write_tables
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ CERTIFYING = ("certify", "scan_tokens", "contexts", "candidates", "draw", "seed"
               "the first N tokens of each text; shorter texts are skipped and counted.")
 @click.option("--seed", type=click.IntRange(0), help="With --certify, the seed of the sites at which copies are put; "
               "drawn and recorded when absent.")
+@text_options
 @model_options
 def main(filter: Filter, find: bool, min_steps: int, radius: int, no_model: bool, summary: bool, table: str,
          max_sweeps: int, **options: Any) -> None:
@@ -103,6 +104,9 @@ def _chains(filter: Filter, options: dict[str, Any], radius: int, min_steps: int
     with filter.words.bar("records") as progress:
         filter.each(handle)
         states.end()
+    if not states.chains:
+        filter.lacks("state record", "give what mlm-sample --on-change writes; --find and --certify take texts",
+                     summary)
     if summary:
         _write_summaries(filter, states.head, [*states.summaries(), *states.slowness()], table)
 

@@ -17,6 +17,8 @@ from mlmglauber.commands.inputs import (
     opening_options,
     say_checked,
     say_too_short,
+    shard_field,
+    tally_unknown,
     text_exact,
     token_ids,
 )
@@ -95,6 +97,7 @@ class Journey:
             self.model = self._open(record)
         if not is_input(record):
             self.passed += 1
+            self.filter.pass_on(record)
             if self.passed > self.left.passed:  # the first ones stand in the resumed file already
                 sink = self.order.open()
                 sink.write(record)
@@ -134,7 +137,8 @@ class Journey:
             self.runs[tau] = chain_run_id(described, names)
             head.append({"type": "run", "schema": SCHEMA, "run": self.runs[tau], "command": "mlm-sample",
                          "seed": options["seed"], "tau": tau, **described, **chain_fields(precision.tolerances),
-                         "options": told})
+                         "options": told,
+                         **shard_field(self.filter.shard, self.path)})
         if self.again is not None:
             warning = check_same(self.again, set(self.runs.values()), described)
             if warning is not None:
@@ -151,6 +155,7 @@ class Journey:
         assert self.model is not None
         ids = token_ids(self.model, record, self.options["length"])
         if ids is not None:
+            tally_unknown(self.filter, record, ids)
             check_frozen(self.options["freeze"] or [], len(ids))
         return ids
 

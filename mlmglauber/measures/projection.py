@@ -7,9 +7,9 @@ from numpy.typing import NDArray
 
 
 class Projection(NamedTuple):
-    """points (N, k), the share of variance that each component explains (k,), components (k, d), mean (d,).
+    """points (N, r), the share of variance that each component explains (r,), components (r, d), mean (d,).
 
-    points = (vectors - mean) @ components.T
+    points = (vectors - mean) @ components.T; r, at most the number asked for, is the rank of the centred vectors.
     """
 
     points: NDArray[np.float64]
@@ -19,24 +19,31 @@ class Projection(NamedTuple):
 
 
 def project(vectors: NDArray[np.floating], k: int) -> Projection:
-    """Principal components of (N, d) vectors by scikit-learn's PCA, full singular value decomposition.
+    """The first k principal components of (N, d) vectors by scikit-learn's PCA, full singular value decomposition.
 
-    The largest loading of each component is positive, so the same vectors give the same picture everywhere.
-    ValueError when fewer than two vectors, or k below 1 or above min(N, d).
+    The largest loading of each component is positive, so the same vectors give the same picture everywhere. There are
+    no more components than the centred vectors have dimensions: a singular value that rounding in float32 alone may
+    make, up to eps32 max |x| (sqrt N + sqrt d), counts as 0. ValueError when k is below 1 or a vector is not finite.
     """
     from sklearn.decomposition import PCA
 
     vectors = np.asarray(vectors, dtype=np.float64)
-    if vectors.ndim != 2:
+    if vectors.ndim != 2 or not len(vectors):
         raise ValueError(f"an array of shape {vectors.shape} is no list of vectors; give one of shape (N, d)")
-    if len(vectors) < 2 or not 1 <= k <= min(vectors.shape):
-        raise ValueError(f"{len(vectors)} vectors of {vectors.shape[1]} dimensions have no {k} principal components")
+    if k < 1:
+        raise ValueError(f"{k} principal components are none; ask for 1 or more")
     if not np.isfinite(vectors).all():
         raise ValueError("a vector is not finite")
-    pca = PCA(k, svd_solver="full")
-    with np.errstate(invalid="ignore", divide="ignore"):
-        points = pca.fit_transform(vectors)
-    largest = np.abs(pca.components_).argmax(axis=1)
-    signs = np.where(pca.components_[np.arange(k), largest] < 0, -1.0, 1.0)
-    explained = np.nan_to_num(pca.explained_variance_ratio_)  # equal vectors have no variance to explain
-    return Projection(points * signs, explained, pca.components_ * signs[:, None], pca.mean_)
+    count, size = vectors.shape
+    mean = vectors.mean(axis=0)
+    noise = np.finfo(np.float32).eps * np.abs(vectors).max(initial=0) * (np.sqrt(count) + np.sqrt(size))
+    if count < 2 or np.linalg.norm(vectors - mean) <= noise:  # no direction at all
+        return Projection(np.empty((count, 0)), np.empty(0), np.empty((0, size)), mean)
+    pca = PCA(min(k, count, size), svd_solver="full")
+    points = pca.fit_transform(vectors)
+    rank = int((pca.singular_values_ > noise).sum())
+    components = pca.components_[:rank]
+    largest = np.abs(components).argmax(axis=1)
+    signs = np.where(components[np.arange(rank), largest] < 0, -1.0, 1.0)
+    return Projection(points[:, :rank] * signs, pca.explained_variance_ratio_[:rank], components * signs[:, None],
+                      pca.mean_)

@@ -41,6 +41,7 @@ class CausalLM(OneLevel):
         self.model, self.tokenizer, self._identity = model, tokenizer, identity
         self.vocab_size = int(model.get_output_embeddings().weight.shape[0])
         self.mask_id: int | None = None
+        self.unknown_id: int | None = tokenizer.unk_token_id
         self.allowed = allowed_tokens(tokenizer, self.vocab_size)
         self.prefix = beginning(tokenizer)
         self._limit = position_limit(model.config, tokenizer)

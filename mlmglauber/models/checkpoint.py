@@ -5,13 +5,16 @@ import os
 from pathlib import Path
 from typing import Any
 
+from mlmglauber.models.vocabulary import is_alphabet
 from mlmglauber.stream.errors import MlmError, ModelError, UsageError
 
 PROBE = "The quick brown fox jumps over the lazy dog and then it sleeps in the sun"
 """A plain sentence: a tokenizer that cuts it into three pieces a word or more is not the model's own."""
+PROBED = 8
+"""Tokens of the probe that a model is tried out with: some take few."""
+REPEATED = 1e-3
+"""Share of the largest number by which two calls may differ: half precision rounds to so much, a dropout is above."""
 DTYPES = ("auto", "float64", "float32", "bfloat16", "float16")
-LETTERS = 1000
-"""Vocabularies below this size are alphabets, of proteins say, where a piece is a letter by intent."""
 
 
 def load(name: str, label: str, *, masked: bool, revision: str | None, dtype: str, trust_remote_code: bool,
@@ -56,6 +59,7 @@ def load(name: str, label: str, *, masked: bool, revision: str | None, dtype: st
             raise ModelError(f"{label}: cannot be opened ({reason}); restore its files") from error
         raise not_available(label, error) from error
     check_weights(label, model, info)
+    check_repeats(label, model.eval(), tokenizer)
     identity: dict[str, Any] = {"model": label}
     if is_directory:
         identity["hash"] = weight_hash(place)
@@ -110,6 +114,9 @@ def offline_without_network() -> None:
 def locate(name: str) -> tuple[str, bool]:
     """(place, whether it is a directory). A directory is never looked for anywhere else."""
     if os.path.isdir(name):
+        if not any(os.path.exists(os.path.join(name, file)) for file in ("config.json", "modules.json")):
+            raise ModelError(f"{name}: a folder without config.json is no model; give the folder that save_pretrained "
+                             "wrote")
         return name, True
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or not name:
         raise ModelError(f"{name!r}: no such directory; check the path")
@@ -160,7 +167,7 @@ def check_tokenizer(name: str, tokenizer: Any, embeddings: int, masked: bool = T
         raise ModelError(f"{name}: its tokenizer has {tokens} tokens, the model {embeddings}; they do not "
                          "belong together, restore the model's own tokenizer")
     pieces, words = len(tokenizer.encode(PROBE, add_special_tokens=False)), len(PROBE.split())
-    if len(tokenizer) >= LETTERS and pieces >= 3 * words:
+    if not is_alphabet(len(tokenizer)) and pieces >= 3 * words:
         raise ModelError(f"{name}: its tokenizer cuts {words} plain words into {pieces} pieces; tokenizer files are "
                          "missing (tokenizer.json, tokenizer_config.json), restore them")
 
@@ -186,6 +193,24 @@ def check_finite(name: str, model: Any) -> None:
     for key, weight in model.named_parameters():
         if not bool(torch.isfinite(weight).all()):
             raise ModelError(f"{name}: the weight {key} holds values that are not finite; fetch the checkpoint again")
+
+
+def check_repeats(name: str, model: Any, tokenizer: Any) -> None:
+    """Two calls on one text give the same numbers: a dropout left on, in code of the model's own, would not."""
+    import torch
+
+    tokens = torch.tensor([tokenizer.encode(PROBE)[:PROBED]])
+    with torch.inference_mode():
+        first, second = (model(tokens)[0].float() for _ in range(2))
+    check_equal(name, first, second)
+
+
+def check_equal(name: str, first: Any, second: Any) -> None:
+    """ModelError for the answers of two calls that differ by more than rounding may make."""
+    difference = float((first - second).abs().max())
+    if difference > REPEATED * max(1.0, float(first.abs().max())):
+        raise ModelError(f"{name}: the same input gave other numbers at the second call (by up to {difference:.2g}); "
+                         "switch off what is random in the model, a dropout most likely")
 
 
 def is_out_of_memory(error: BaseException) -> bool:

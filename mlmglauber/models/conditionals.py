@@ -79,6 +79,8 @@ class TextModel(Conditional, Protocol):
     """The longest state that the model takes, in content tokens."""
     mask_id: int | None
     """The token that stands for no token, None for a table."""
+    unknown_id: int | None
+    """The token that stands for what the vocabulary lacks; None where there is none."""
 
     def check_ids(self, ids: Sequence[int]) -> None:
         """RecordError for ids that cannot be a state: out of range, or special tokens (an unknown token may stand)."""

@@ -3,7 +3,9 @@
 import hashlib
 import importlib.util
 import json
+import logging
 import os
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,8 +19,8 @@ from mlmglauber import __version__
 from mlmglauber.models import checkpoint
 from mlmglauber.models.importing import uncollected
 from mlmglauber.models.masked_lm import pick_device, position_limit, template
-from mlmglauber.models.plain_text import plain_encoder
-from mlmglauber.stream.errors import MlmError, ModelError, UsageError
+from mlmglauber.models.plain_text import parts, plain_encoder
+from mlmglauber.stream.errors import MlmError, MlmWarning, ModelError, UsageError
 
 DEFAULT = "all-MiniLM-L6-v2"
 ORGANISATION = "sentence-transformers"
@@ -65,7 +67,9 @@ class Embedder:
         self._cache = cache
         self._memory: OrderedDict[str, tuple[NDArray[np.float32], int]] = OrderedDict()
         self._characters = 0
-        full = self._embed([[*self._tokens(["a"])[0]]]).shape[1]
+        first, second = (torch.from_numpy(self._embed(self._tokens([checkpoint.PROBE])[0])) for _ in range(2))
+        checkpoint.check_equal(name, first, second)
+        full = first.shape[1]
         if dims is not None and dims > full:
             raise UsageError(f"--dims {dims}: the model has {full} dimensions; ask for fewer")
         self.dims = dims or full
@@ -75,10 +79,12 @@ class Embedder:
     @classmethod
     def open(cls, name: str, *, revision: str | None = None, device: str = "auto", rows: int = 64,
              trust_remote_code: bool = False, allow_pickle: bool = False, normalize: bool = False,
-             prompt: str | None = None, dims: int | None = None, cache: int = MEMORY) -> "Embedder":
+             prompt: str | None = None, prompt_name: str | None = None, dims: int | None = None,
+             cache: int = MEMORY) -> "Embedder":
         """Load a model; the default one from its wheel where that is installed. Errors: ModelError, UsageError.
 
-        rows: texts a forward pass. dims: keep the first so many. cache: texts that are remembered.
+        rows: texts a forward pass. dims: keep the first so many. cache: texts that are remembered. prompt: what is put
+        before each text, as it stands; prompt_name: the model's own of that name; by default its default one.
         """
         place = str(_wheel_folder() or name) if name in DEFAULT_NAMES else name
         place, is_directory = checkpoint.locate(place)
@@ -87,7 +93,7 @@ class Embedder:
             model, folder = _load(name, place, is_directory, revision, device, trust_remote_code, allow_pickle)
         digest, settings = _digest(name, folder)
         return cls(model.eval(), name=name, digest=digest, settings=settings, rows=rows, device=device,
-                   normalize=normalize, prompt=_prompt(model, prompt), dims=dims, cache=cache)
+                   normalize=normalize, prompt=_prompt(name, model, prompt, prompt_name), dims=dims, cache=cache)
 
     def encode(self, texts: Sequence[str]) -> Embedded:
         """Embeddings of texts, in their order; each distinct text is computed once while it is remembered."""
@@ -96,11 +102,7 @@ class Embedder:
         new = [text for text in dict.fromkeys(texts) if text not in self._memory]
         fresh: dict[str, tuple[NDArray[np.float32], int]] = {}
         if new:
-            tokens = self._tokens([self.prompt + text for text in new])
-            counts = [len(ids) for ids in tokens]
-            long = [k for k, count in enumerate(counts) if count > self.max_tokens]
-            for k in long:
-                tokens[k] = tokens[k][: self.max_tokens - len(self._suffix)] + self._suffix
+            tokens, counts = self._tokens([self.prompt + text for text in new])
             for text, vector, count in zip(new, self._finish(self._embed(tokens)), counts, strict=True):
                 fresh[text] = (vector.copy(), count)  # a view would keep its whole batch in memory
         found = [fresh[text] if text in fresh else self._recall(text) for text in texts]
@@ -121,9 +123,23 @@ class Embedder:
             forgotten, _ = self._memory.popitem(last=False)
             self._characters -= len(forgotten)
 
-    def _tokens(self, texts: list[str]) -> list[list[int]]:
-        """Ids with the model's special tokens around them; a special token written in a text is plain text."""
-        return [self._prefix + self._encode(text) + self._suffix for text in texts]
+    def _tokens(self, texts: list[str]) -> tuple[list[list[int]], list[int]]:
+        """(ids with the model's special tokens around them, cut to what it takes; how many there are uncut).
+
+        A special token written in a text is plain text.
+        """
+        around = len(self._prefix) + len(self._suffix)
+        rows, counts = [], []
+        for text in texts:
+            kept: list[int] = []
+            count = around
+            for part in parts(text):
+                ids = self._encode(part)
+                count += len(ids)
+                kept += ids[: self.max_tokens - around - len(kept)]
+            rows.append(self._prefix + kept + self._suffix)
+            counts.append(count)
+        return rows, counts
 
     def _embed(self, tokens: list[list[int]]) -> NDArray[np.float32]:
         """Vectors of tokenised texts, rows of one padded width together."""
@@ -169,7 +185,7 @@ class Embedder:
 
         return {
             "embedder": self.name, "hash": self._digest, "dims": self.dims, "normalize": self.normalize,
-            "max_tokens": self.max_tokens, "dtype": "float32", "device": self.device,
+            "prompt": self.prompt, "max_tokens": self.max_tokens, "dtype": "float32", "device": self.device,
             "threads": self._torch.get_num_threads(),
             "versions": {"mlmglauber": __version__, "torch": self._torch.__version__,
                          "transformers": transformers.__version__,
@@ -181,6 +197,7 @@ def _load(name: str, place: str, is_directory: bool, revision: str | None, devic
           allow_pickle: bool) -> tuple[Any, Path]:
     """(SentenceTransformer, the folder of its files); ModelError for what is missing or cannot be trusted."""
     checkpoint.quiet_libraries()
+    logging.getLogger("sentence_transformers").setLevel(logging.ERROR)  # it tells of its default prompt
     import torch
     from sentence_transformers import SentenceTransformer
 
@@ -207,6 +224,9 @@ def _load(name: str, place: str, is_directory: bool, revision: str | None, devic
     folder = Path(place) if is_directory else _snapshot(place, revision)
     _check_code(name, folder, trust_remote_code)  # of the hub's files all are here now
     _check(name, model, reports, folder, allow_pickle)
+    if not (folder / "modules.json").exists():
+        warnings.warn(f"{name} is no sentence-transformers model; its embedding is the mean of its token vectors, "
+                      "which no training has made for that", MlmWarning, stacklevel=1)
     return model, folder
 
 
@@ -325,13 +345,15 @@ def _digest(name: str, folder: Path) -> tuple[str, list[Any]]:
     return digest, [json.loads(path.read_text(encoding="utf-8")) if path.exists() else None for path in paths]
 
 
-def _prompt(model: Any, prompt: str | None) -> str:
-    """The prefix itself: one of the model's own by its name, else the text as given."""
-    if prompt is None:
-        name = model.default_prompt_name
-        prefix = model.prompts.get(name, "") if name else ""
-    else:
-        prefix = model.prompts.get(prompt) or prompt
+def _prompt(name: str, model: Any, text: str | None, prompt_name: str | None) -> str:
+    """The prefix itself. UsageError for a name that is none of the model's, and for a text that is one."""
+    names = ", ".join(key for key, prefix in model.prompts.items() if prefix) or "none"
+    if prompt_name is not None and not model.prompts.get(prompt_name):
+        raise UsageError(f"--prompt-name {prompt_name}: {name} has no such prompt; its own are {names}")
+    if text is not None and model.prompts.get(text):
+        raise UsageError(f"--prompt {text}: that is the name of a prompt of {name}; give --prompt-name {text}")
+    key = prompt_name if prompt_name is not None else model.default_prompt_name
+    prefix = text if text is not None else model.prompts.get(key, "") if key else ""
     if prefix and any(getattr(module, "include_prompt", True) is False for module in model):
         raise ModelError("the model leaves its prompt out of the mean, which mlm-embed does not; use another model")
     return str(prefix)

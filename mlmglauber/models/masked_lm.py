@@ -20,10 +20,8 @@ from mlmglauber.models.conditionals import FILL, Draws
 from mlmglauber.models.device_draws import as_tensors, device_block_rows
 from mlmglauber.models.importing import uncollected
 from mlmglauber.models.plain_text import plain_encoder
+from mlmglauber.models.vocabulary import placeholders
 from mlmglauber.stream.errors import MlmWarning, ModelError, RecordError, UsageError
-
-UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>|madeupword\d+|<extra_id_\d+>|<\|.*\|>", re.IGNORECASE)
-"""Pieces that stand in a vocabulary as spare room."""
 
 OFFSET_POSITIONS = frozenset({"camembert", "data2vec-text", "esm", "ibert", "jina_embeddings_v3", "longformer", "luke",
                               "mpnet", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod"})
@@ -55,6 +53,7 @@ class MaskedLM:
         self.model, self.tokenizer, self._identity = model, tokenizer, identity
         self.vocab_size = output_size(name, model, tokenizer)
         self.mask_id: int | None = tokenizer.mask_token_id
+        self.unknown_id: int | None = tokenizer.unk_token_id
         self.allowed = allowed_tokens(tokenizer, self.vocab_size)
         self.prefix, self.suffix = template(tokenizer)
         self._encode = plain_encoder(tokenizer)
@@ -290,12 +289,10 @@ def output_size(name: str, model: Any, tokenizer: Any) -> int:
 
 
 def allowed_tokens(tokenizer: Any, vocab_size: int) -> NDArray[np.bool_]:
-    """(V,) False for special and unused tokens and for rows of the embedding that no token has."""
+    """(V,) False for special tokens, placeholders that no text gives, and rows of the embedding without a token."""
     allowed = np.zeros(vocab_size, dtype=bool)
-    special = set(tokenizer.all_special_ids)
-    special |= {token for token, added in tokenizer.added_tokens_decoder.items() if added.special}
-    for piece, token in tokenizer.get_vocab().items():
-        allowed[token] = token not in special and UNUSED.fullmatch(piece) is None
+    allowed[list(tokenizer.get_vocab().values())] = True
+    allowed[[token for token in placeholders(tokenizer) if token < vocab_size]] = False
     return allowed
 
 

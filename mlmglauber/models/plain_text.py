@@ -1,11 +1,36 @@
 """Texts to content ids, where a special token written out in a text is plain text: its characters, not the token."""
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from typing import Any
+
+from mlmglauber.models.vocabulary import marked
 
 HIDDEN = "\U0010ffff"
 """Put before a special token's name it makes a name that no text holds: a noncharacter of Unicode."""
+
+PART = 1 << 14
+"""Characters that are tokenised at a time: a tokenizer holds some 500 bytes for each."""
+LONGEST_WORD = 1 << 16
+"""A longer run without a space is cut where that many characters end, wherever that is in a word."""
+SPACE_AHEAD = re.compile(r"(?<=\S)(?= )")
+
+
+def parts(text: str) -> Iterator[str]:
+    """A text in parts of about PART characters, which begin with a space: the ids of the parts are those of the text.
+
+    That holds for tokenizers that cut a text into words at spaces first, and but for the neighbourhood of the cut also
+    within a run of more than LONGEST_WORD characters without a space.
+    """
+    start = 0
+    while len(text) - start > PART:
+        found = SPACE_AHEAD.search(text, start + PART, start + LONGEST_WORD)
+        end = found.start() if found is not None else min(start + LONGEST_WORD, len(text))
+        yield text[start:end]
+        start = end
+    if start < len(text) or not text:
+        yield text[start:]
 
 
 def plain_encoder(tokenizer: Any) -> Callable[[str], list[int]]:
@@ -18,7 +43,7 @@ def plain_encoder(tokenizer: Any) -> Callable[[str], list[int]]:
     special = set(tokenizer.all_special_tokens)
     special |= {added.content for added in tokenizer.added_tokens_decoder.values() if added.special}
     if not tokenizer.is_fast:
-        return _python_encoder(tokenizer, special)
+        return _python_encoder(tokenizer, special | marked(tokenizer))
     backend = tokenizer.backend_tokenizer
     backend.no_truncation()
     backend.no_padding()

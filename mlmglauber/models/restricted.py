@@ -21,7 +21,8 @@ class RestrictedModel:
     def __init__(self, base: TextModel, tokens: Sequence[int]) -> None:
         self.levels = base.levels
         self.base, self.tokens = base, np.array(sorted(set(tokens)), dtype=np.int64)
-        self.vocab_size, self.max_sites, self.mask_id = base.vocab_size, base.max_sites, base.mask_id
+        self.vocab_size, self.max_sites = base.vocab_size, base.max_sites
+        self.mask_id, self.unknown_id = base.mask_id, base.unknown_id
         self.allowed = np.zeros(base.vocab_size, dtype=bool)
         self.allowed[self.tokens] = True
         self.allowed &= base.allowed

@@ -29,6 +29,7 @@ class TableText(OneLevel):
         self.table, self.tokens = table, list(tokens)
         self.vocab_size, self.allowed, self.max_sites = table.vocab_size, table.allowed, table.sites
         self.mask_id: int | None = None
+        self.unknown_id: int | None = None
         self._name, self._digest = name, digest
         self._ids = {token: k for k, token in enumerate(tokens)}
 

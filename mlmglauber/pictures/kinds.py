@@ -66,7 +66,8 @@ def uses(record: Record) -> Uses:
     if what == "trap":
         return Uses(("residence",), ("plane",)) if "residence" in record else Uses()
     if what == "run":
-        return Uses((), ("plane",)) if "pca_explained" in record else Uses()
+        shares = record.get("pca_explained")  # null where the embeddings span fewer dimensions: then there is no plane
+        return Uses((), ("plane",)) if isinstance(shares, list) and None not in shares else Uses()
     own = {"pair": "times", "rectangle": "rectangles", "influence": "influence", "exact": "exact"}.get(str(what))
     return Uses((own,)) if own else Uses()
 

@@ -52,6 +52,12 @@ class RecordError(MlmError):
         return f"{self.place}: {self.what}" if self.place else self.what
 
 
+class MixedRecordsError(MlmError):
+    """Records that have no meaning together: the input ends there, and what stood before is answered."""
+
+    status = ExitStatus.BAD_RECORD
+
+
 class InputError(MlmError):
     """An input file cannot be opened."""
 

@@ -11,8 +11,9 @@ from types import TracebackType
 
 import orjson
 
-from mlmglauber.stream.errors import MlmError, OutputError
+from mlmglauber.stream.errors import MlmError, OutputError, RecordError
 from mlmglauber.stream.interrupts import held
+from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.records import Record, to_line
 from mlmglauber.stream.same import differing_fields
 
@@ -157,15 +158,22 @@ class Comparing(Output):
         self.path = None
         self._buffer = bytearray()
         self._name, self._number = path, 0
-        self._there = open(path, "rb")  # noqa: SIM115 - as long as the process
+        self._there = Lines([path])  # which may be gzip
+
+    def _next(self) -> bytes | None:
+        try:
+            line = self._there.next()
+        except RecordError as error:
+            raise MlmError(str(error)) from error
+        return None if line is None else line.content
 
     def write_line(self, line: bytes) -> None:
         self._number += 1
-        there = self._there.readline()
-        if there == line:
+        there = self._next()
+        if there is not None and there + b"\n" == line:
             return
         try:
-            differing = differing_fields(orjson.loads(there), orjson.loads(line))
+            differing = differing_fields(orjson.loads(there or b""), orjson.loads(line))
         except (ValueError, AttributeError):
             differing = ["the line"]
         if differing:
@@ -177,7 +185,7 @@ class Comparing(Output):
 
     def finish(self) -> None:
         """The run is over: the file must be too."""
-        if self._there.readline():
+        if self._next() is not None:
             raise MlmError(f"{self._name}:{self._number + 1}: the file has more lines than this run; compare the input")
 
 

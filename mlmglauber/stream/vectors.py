@@ -20,6 +20,8 @@ def pack(vector: NDArray[np.float32], encoding: str) -> Any:
     >>> pack(np.array([1.0, -2.0], np.float32), "base64")
     'AACAPwAAAMA='
     """
+    if not np.isfinite(vector).all():
+        raise AssertionError("the vector is not finite: it is a bad record, or null with its reason")
     if encoding == "base64":
         return b64encode(vector.astype(FLOAT32, copy=False).tobytes()).decode("ascii")
     return np.ascontiguousarray(vector)

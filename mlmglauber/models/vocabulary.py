@@ -1,0 +1,58 @@
+"""What the tokens of a vocabulary are: placeholders that no text gives, and alphabets whose tokens are letters."""
+
+import json
+import re
+from typing import Any
+
+UNUSED = re.compile(r"\[unused\d+\]|<unused\d+>|madeupword\d+|<extra_id_\d+>|<\|.*\|>", re.IGNORECASE)
+"""Names of tokens added as spare room: written out in a text they would be cut out of it whole."""
+LETTERS = 1000
+"""Vocabularies below this size are alphabets, of proteins say, where a token is a letter by intent."""
+
+
+def placeholders(tokenizer: Any) -> set[int]:
+    """The tokens that no text gives: the special ones, spare room, and pieces that never come out of the tokenizer.
+
+    Every piece is asked for by its own string. One that does not come back may still be part of a word: what merges
+    make (BPE), what goes on within a word (WordPiece), what is likelier cut in two (Unigram). The others are
+    placeholders, as "<null_1>" of ESM, "madeupword0001" of RoBERTa, "<s>NOTUSED" of CamemBERT.
+    """
+    special = set(tokenizer.all_special_ids)
+    special |= {token for token, added in tokenizer.added_tokens_decoder.items() if added.special}
+    pieces = {piece: token for piece, token in tokenizer.get_vocab().items() if token not in special}
+    found = special | {token for piece, token in pieces.items() if UNUSED.fullmatch(piece)}
+    known = set(tokenizer.added_tokens_decoder) | found
+    rest = {piece: token for piece, token in pieces.items() if token not in known}
+    if not tokenizer.is_fast:  # it cuts at every piece of its vocabulary, also at those that are no text
+        return found | {rest[piece] for piece in marked(tokenizer) & rest.keys()}
+    backend = tokenizer.backend_tokenizer
+    model = json.loads(backend.to_str())["model"]
+    kind = model["type"]
+    if kind == "BPE":
+        made = {"".join(merge.split(" ") if isinstance(merge, str) else merge) for merge in model["merges"]}
+        asked = [piece for piece in rest if len(piece) > 1 and piece not in made
+                 and not (model.get("byte_fallback") and re.fullmatch(r"<0x[0-9A-F]{2}>", piece))]
+    elif kind == "WordPiece":
+        asked = [piece for piece in rest if not piece.startswith(model["continuing_subword_prefix"])]
+    else:
+        names = [piece for piece in map(str, tokenizer.all_special_tokens) if not piece.isalnum()]
+        found |= {token for piece, token in rest.items() if any(name in piece for name in names)}
+        asked = [piece for piece in marked(tokenizer) & rest.keys() if rest[piece] not in found]
+    texts = [tokenizer.convert_tokens_to_string([piece]) if kind == "BPE" else piece.replace("\u2581", " ")
+             for piece in asked]
+    for piece, encoding in zip(asked, backend.encode_batch(texts, add_special_tokens=False), strict=True):
+        if rest[piece] not in encoding.ids:
+            found.add(rest[piece])
+    return found
+
+
+def marked(tokenizer: Any) -> set[str]:
+    """The pieces that stand between brackets as the special tokens do."""
+    names = [str(piece) for piece in tokenizer.all_special_tokens]
+    brackets = {(name[0], name[-1]) for name in names if len(name) > 2 and not (name[0] + name[-1]).isalnum()}
+    return {piece for piece in tokenizer.get_vocab() if len(piece) > 2 and (piece[0], piece[-1]) in brackets}
+
+
+def is_alphabet(size: int) -> bool:
+    """Whether a vocabulary of that size has letters for tokens, as one of amino acids has."""
+    return size < LETTERS

@@ -1,0 +1,200 @@
+"""What stood before an error of the input is answered, then the error is told, on every command; marks and UTF-16."""
+
+import gzip
+import os
+
+import orjson
+import pytest
+
+TEXT = b'{"id":"%d","text":"a b","embedding":[1,%d],"embedder":"e"}\n'
+STATE = (b'{"type":"state","run":"r","id":"0","chain":0,"step":%d,"tau":1.0,"n":2,"text":"a b","ids":[0,1],"site":0,'
+         b'"old":0,"new":0,"changed":false,"logp_old":-1.0,"logp_new":-1.0,"embedding":[1,%d],"embedder":"e"}\n')
+PAIR = (b'{"type":"pair","run":"r","id":"%d","pair":%d,"model":"m","tau":1.0,"n":2,"coupling":"maximal","start":"pair",'
+        b'"replicas":2,"lag":0,"meeting":3,"max_steps":9,"last_change":2}\n')
+COMMANDS = {
+    "mlm-sample -m a.json --seed 1 --steps 4": (TEXT, "state"),
+    "mlm-embed": (TEXT, None),
+    "mlm-drift": (STATE, "state"),
+    "mlm-drift --summary": (STATE, "summary"),
+    "mlm-rect -m a.json --seed 1 --rectangles 2": (TEXT, "rectangle"),
+    "mlm-rect -m a.json --seed 1 --rectangles 2 --summary": (TEXT, "summary"),
+    "mlm-rect --path": (STATE, "summary"),
+    "mlm-influence -m a.json --seed 1": (TEXT, "influence"),
+    "mlm-exact -m a.json --top 2": (TEXT, "exact"),
+    "mlm-couple -m a.json --seed 1 --start random --max-steps 30": (TEXT, "pair"),
+    "mlm-couple --summarize": (PAIR, "summary"),
+    "mlm-traps -m a.json --find": (TEXT, "trap"),
+    "mlm-traps --no-model --min-steps 1": (STATE, "trap"),
+    "mlm-basins --clusters 2": (STATE, "state"),
+    "mlm-basins --examples topics --summary": (STATE, "summary"),
+}
+every_command = pytest.mark.parametrize(("command", "line", "kind"), [(name, *what) for name, what in COMMANDS.items()],
+                                        ids=list(COMMANDS))
+
+
+@pytest.fixture
+def folder(sh, tables):
+    (sh.folder / "topics").write_bytes(b"".join(
+        b'{"label":"%s","embedding":[%d,%d],"embedder":"e"}\n' % (label, k % 2 + 1, sign * (k % 3 + 1))
+        for label, sign in ((b"up", 1), (b"down", -1)) for k in range(6)))
+    return sh.folder
+
+
+def rows(line, count):
+    return b"".join(line % (k, k) for k in range(count))
+
+
+@every_command
+def test_what_stood_before_an_error_is_answered(sh, folder, command, line, kind):
+    """Truncated, broken and padded gzip, a bad line under --strict, a folder among files: three good records."""
+    good = rows(line, 3)
+    (folder / "good").write_bytes(good)
+    whole = sh(f"{command} good")
+    assert whole.status == 0
+    assert any(record.get("type") == kind for record in whole.records)
+    packed = gzip.compress(good)
+    (folder / "early.gz").write_bytes(packed[:-8])
+    (folder / "broken.gz").write_bytes(packed[:-8] + bytes(8) + packed)
+    (folder / "padded.gz").write_bytes(packed + bytes(700))
+    (folder / "behind.gz").write_bytes(packed + b"what is this")
+    (folder / "strict").write_bytes(good + b'{"text":7\n' + rows(line, 9)[len(good):])
+    (folder / "folder").mkdir()
+    assert sh(f"{command} padded.gz") == (0, whole.out, "")
+    for arguments, status, said in (
+            ("early.gz", 65, "early.gz: the gzip stream ends early"),
+            ("broken.gz", 65, "broken.gz: the gzip stream is"),
+            ("behind.gz", 65, "behind.gz: the gzip stream is"), ("--strict strict", 65, "strict:4: not a JSON object"),
+            ("good folder good", 66, "folder: cannot be read")):
+        done = sh(f"{command} {arguments}")
+        assert (done.status, done.out) == (status, whole.out), arguments
+        assert said in done.err
+        assert done.err.count("\n") == 1
+        kept = sh(f"{command} -o out {arguments}")
+        assert kept.status == status
+        assert not (folder / "out").exists()
+
+
+def test_chains_in_work_are_finished(sh, folder):
+    """69 good lines and a bad one: all 69 are answered under --strict, whatever the batch."""
+    good = b"".join(b'{"id":"%d","text":"a b"}\n' % k for k in range(69))
+    for rows_a_pass in (7, 64):
+        command = f"mlm-sample -m a.json --seed 1 --steps 9 --batch-size {rows_a_pass}"
+        whole = sh(command, stdin=good)
+        assert sh(f"{command} --strict", stdin=good + b"{bad\n" + good).out == whole.out
+
+
+def test_a_torn_last_line_is_no_text(sh, folder):
+    """Of a gzip file that ends early the beginning of a line is left: it would be another text."""
+    packed = gzip.compress(os.urandom(3000).hex().encode() + b"\nthe cat sat\nthe cat sat on the mat")
+    for cut in (len(packed) - 8, len(packed) - 12, len(packed) // 2):
+        (folder / "f.gz").write_bytes(packed[:cut])
+        done = sh("mlm-embed f.gz | jq -r .text")
+        assert set(done.out.decode().split("\n")[2:-1]) <= {"the cat sat"}
+
+
+def test_check_reads_gzip(sh, folder):
+    line = "echo 'a b' | mlm-sample"
+    sh(f"{line} -m a.json --seed 4 --steps 9 --every 1 | gzip > run.gz")
+    assert sh(f"{line} --from-run run.gz --check -q") == (0, b"", "")
+    sh("zcat run.gz | head -n 4 | gzip > short.gz")
+    assert sh(f"{line} --from-run short.gz --check").status == 1
+    packed = (folder / "run.gz").read_bytes()
+    (folder / "torn.gz").write_bytes(packed[:-8])
+    done = sh(f"{line} --from-run torn.gz --check")
+    assert done.status != 0
+    assert "ends early" in done.err
+
+
+MARK = b"\xef\xbb\xbf"
+
+
+@pytest.mark.parametrize("content", [
+    MARK + rows(TEXT, 2) + MARK + rows(TEXT, 3)[len(rows(TEXT, 2)):],
+    MARK * 2 + rows(TEXT, 3),
+    gzip.compress(MARK + rows(TEXT, 1)) + gzip.compress(MARK + rows(TEXT, 3)[len(rows(TEXT, 1)):]),
+], ids=["cat", "twice", "members"])
+def test_a_mark_is_no_part_of_a_line(sh, folder, content):
+    assert sh("mlm-embed", stdin=content) == sh("mlm-embed", stdin=rows(TEXT, 3))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_one_clear_error(sh, folder, encoding):
+    bad = rows(TEXT, 3).decode().encode(encoding)
+    for content, answered in ((bad, 0), (rows(TEXT, 2) + bad, 2)):
+        done = sh("mlm-embed", stdin=content)
+        assert done.status == 65
+        assert done.err == (f"mlm-embed: stdin:{answered + 1}: the input is UTF-16; convert it with iconv -f UTF-16 -t "
+                            "UTF-8\n")
+        assert sum("embedding" in record for record in done.records) == answered
+
+
+@pytest.mark.parametrize("invisible", ["\u200b", "\u00a0", "\u2060", "\x0b", "\u3000\u200e"])
+def test_a_record_behind_invisible_characters_is_no_text(sh, folder, invisible):
+    done = sh("mlm-embed", stdin=invisible.encode() + rows(TEXT, 1))
+    assert (done.status, done.out) == (65, b"")
+    assert "stdin:1: invisible characters before the object of JSON" in done.err
+
+
+@pytest.mark.parametrize(("content", "said"), [
+    (b'[\n  {\n    "text": "a b"\n  }\n]\n', "JSON that goes on in the next line"),
+    (b'{\n  "text": "a b"\n}\n', "JSON that goes on in the next line"),
+    (b'[{"text":"a b"},\n{"text":"b a"}]\n', "JSON that goes on in the next line"),
+    (b'[{"text":"a b"},{"te', "JSON that goes on in the next line"),
+    (b'[["a", 1],\n["b", 2]]\n', "JSON that goes on in the next line"),
+    (b'[{"text":"a b"}]\n', "a JSON array, not an object; write one object a line (jq -c '.[]' FILE)"),
+])
+def test_json_that_is_no_json_lines_is_no_text(sh, folder, content, said):
+    done = sh("mlm-embed", stdin=content + b"a b\n" * (b"goes on" in said.encode()))
+    assert (done.status, done.out) == (65, b"")
+    assert done.err.startswith(f"mlm-embed: stdin:1: {said}")
+    assert done.err.count("\n") == 1
+
+
+def test_after_broken_json_nothing_of_the_file_is_text(sh, folder):
+    (folder / "f").write_bytes(b'a b\n{"text":"a b\nb a\n{"text":"b b"}\n')
+    (folder / "g").write_bytes(b"c c\n")
+    done = sh("mlm-embed f g")
+    assert [record["text"] for record in done.records if "text" in record] == ["a b", "b b", "c c"]
+    assert [line.split(": ")[1] for line in done.err.splitlines()] == ["f:2", "f:3"]
+    brackets = b"[1] a note\n[MASK] me\n[[File:x.jpg]] a picture\n[sic]\n"
+    assert len(sh("mlm-embed", stdin=brackets).records) == 5
+
+
+def test_text_forces_plain_text(sh, folder):
+    lines = ['"To be or not to be"', "2024", "[", '{"text":"a"}', "null", "> quoted"]
+    for option in ("--text", "--format text"):
+        done = sh(f"mlm-embed {option}", stdin="\n".join(lines).encode())
+        assert done.status == 0
+        assert [record["text"] for record in done.records[1:]] == lines
+
+
+def test_other_packers_are_named(sh, folder):
+    for program, unpack in (("xz", "xz -dc"), ("zstd", "zstd -dc"), ("bzip2", "bzip2 -dc")):
+        packed = sh(f"{program} -c", stdin=rows(TEXT, 3))
+        if packed.status == 0:
+            done = sh("mlm-embed", stdin=packed.out)
+            assert (done.status, done.out) == (65, b"")
+            assert f"the input is packed; unpack it: {unpack} FILE | ..." in done.err
+
+
+def test_integers_that_are_too_long_are_told(sh, folder):
+    done = sh("mlm-embed", stdin=b'{"id":1' + b"0" * 400 + b',"text":"a b"}\n')
+    assert done.status == 65
+    assert "an integer of more than 308 digits" in done.err
+    long = b'{"id":1' + b"0" * 300 + b',"text":"a b"}\n'
+    assert b"0" * 300 in sh("mlm-embed", stdin=long).out
+
+
+def test_messages_speak_json(sh, folder):
+    values = [b"null", b"7", b"[]", b"{}", b"true", b'""', b'" "']
+    done = sh("mlm-embed", stdin=b"".join(b'{"text":%s}\n' % value for value in values))
+    kinds = ["null", "a number", "an array", "an object", "a truth value"]
+    assert [line.split(": ", 2)[2] for line in done.err.splitlines()] == [
+        *(f'"text" is {kind}, not a string; write it between quotes' for kind in kinds),
+        *['"text" is empty; give a text, or leave the record out'] * 2]
+    assert (done.status, done.out) == (65, b"")
+    none = sh("mlm-embed", stdin=b'{"body":"a b"}\n')
+    assert none.status == 0
+    assert none.err == ("mlm-embed: no record with a `text` in the input (1 of no type); --text-field names the field "
+                        "that holds it\n")
+    assert orjson.loads(none.out) == {"body": "a b"}
