@@ -114,9 +114,9 @@ def main(filter: Filter, table: str, resume: str | None, from_run: str | None, c
                 progress(1)
     if check:
         filter.output.finish()
+        filter.words.say(f"every record is that of {from_run}")
     if tally is not None:
         tally.show(filter, table)
-        filter.words.say(f"every line is that of {from_run}")
     if not journey.seen and not journey.too_short:
         filter.lacks(*TEXTS)
     say_resumed(filter, resume, before)
