@@ -5,10 +5,11 @@ import pytest
 from oracles import TABLE_A, law_after
 from scipy.stats import chisquare
 
-from mlmglauber.dynamics.coupling import COUPLINGS, Maximal, Quantile, Race, coupled, exponentials, mass, shares
-from mlmglauber.dynamics.engine import Chain, Engine, Watch
-from mlmglauber.dynamics.law import laws
-from mlmglauber.dynamics.pairs import Group, advance, alone
+from mlmglauber.dynamics.chain import Chain, OutputSchedule
+from mlmglauber.dynamics.coupled_chains import CoupledChains, advance, lead_in
+from mlmglauber.dynamics.coupling import COUPLINGS, TRIALS, Maximal, Quantile, Race, coupled, exponentials
+from mlmglauber.dynamics.engine import Engine
+from mlmglauber.dynamics.token_distribution import TokenDistribution
 from mlmglauber.models.conditionals import TableConditional
 
 A = TableConditional(TABLE_A)
@@ -18,54 +19,60 @@ DRAWS = 100_000
 
 def law(probabilities, tau=1.0):
     with np.errstate(divide="ignore"):
-        return laws(np.log(np.atleast_2d(probabilities)), [tau])[0]
+        return TokenDistribution.of_row(np.log(np.asarray(probabilities, dtype=float)), tau, 0.0, 0)
 
 
-def dense(made, size):
-    row = np.zeros(size)
-    row[made.tokens] = shares(made)
-    return row
+def size_of(p, q):
+    return 1 + max(np.flatnonzero(each.whole(1000)).max() for each in (p, q))
+
+
+def trials(generator):
+    """Later trials' uniforms, fresh ones at each call."""
+    return lambda _: generator.random(3)
 
 
 def pairs_of_laws():
     """Table A's pair, random ones, and ones of which each has left out other tokens."""
     generator = np.random.default_rng(0)
     yield law(P), law(Q)
-    for size in (2, 7, 40):
+    for size in (2, 7, 40, 150):
         for tau in (0.05, 0.3, 1.0, 4.0):
             yield tuple(law(generator.dirichlet(np.ones(size)), tau) for _ in range(2))
     yield law([0.5, 0.5, 0, 0]), law([0, 0, 0.2, 0.8])
 
 
 def joint(coupling, p, q, size):
-    """(V, V): the exact law of the two tokens, integrated over the uniforms."""
+    """(V, V): the exact law of the two tokens, integrated over the uniforms.
+
+    Of a maximal coupling two tokens that differ come from the first trial or, each trial failing alike, a later one:
+    the volume of the first trial's region is divided by the chance of success, the total variation.
+    """
     table = np.zeros((size, size))
+    apart = 1 - np.minimum(p.whole(size), q.whole(size)).sum()
     for x in range(size):
         for y in range(size):
-            if isinstance(coupling, Maximal):
-                table[x, y] = coupling.box((x, y)).volume
-            else:  # one uniform for both: what the two stretches share
-                (a, b, total), (c, d, other) = p.stretch(x), q.stretch(y)
-                table[x, y] = max(0.0, min(b / total, d / other, 1.0) - max(a / total, c / other))
+            found = coupling.acceptance_region((x, y))
+            if found is not None:
+                table[x, y] = found.volume / (apart if isinstance(coupling, Maximal) and x != y else 1)
     return table
 
 
 @pytest.mark.parametrize("kind", [Maximal, Quantile])
 def test_marginals_are_exact(kind):
     for p, q in pairs_of_laws():
-        size = 1 + int(max(p.tokens.max(), q.tokens.max()))
+        size = size_of(p, q)
         table = joint(kind(p, q), p, q, size)
-        assert table.sum(axis=1) == pytest.approx(dense(p, size), abs=1e-14)
-        assert table.sum(axis=0) == pytest.approx(dense(q, size), abs=1e-14)
+        assert table.sum(axis=1) == pytest.approx(p.whole(size), abs=1e-12)
+        assert table.sum(axis=0) == pytest.approx(q.whole(size), abs=1e-12)
         if kind is Maximal:
-            assert np.trace(table) == pytest.approx(np.minimum(dense(p, size), dense(q, size)).sum(), abs=1e-14)
+            assert np.trace(table) == pytest.approx(np.minimum(p.whole(size), q.whole(size)).sum(), abs=1e-12)
 
 
 def test_residuals_are_independent():
     """P(x, y) = (p - q)^+ (q - p)^+ / TV where x and y differ."""
     for p, q in pairs_of_laws():
-        size = 1 + int(max(p.tokens.max(), q.tokens.max()))
-        difference = dense(p, size) - dense(q, size)
+        size = size_of(p, q)
+        difference = p.whole(size) - q.whole(size)
         mine, other = np.maximum(difference, 0), np.maximum(-difference, 0)
         table = joint(Maximal(p, q), p, q, size)
         np.fill_diagonal(table, 0)
@@ -84,27 +91,77 @@ def test_a_hundred_thousand_draws(kind, agreement):
         assert race_agreement(np.array(P), np.array(Q)) == pytest.approx(agreement, abs=1e-12)
     coupling = coupled(kind, [law(P), law(Q)])
     generator = np.random.default_rng(5)
-    noise = generator.random((DRAWS, 3))
+    noise = generator.random((DRAWS, 3 if kind == "race" else 6))
     if kind == "race":
         noise = exponentials(noise)
-    elif kind == "quantile":
-        noise[:, 1] = noise[:, 0]
-    tokens = np.array([coupling.draw(row) for row in noise])
+    more = trials(generator)
+    tokens = np.array([coupling.draw(row, more).tokens for row in noise])
     for column, expected in zip(tokens.T, (P, Q), strict=True):
         assert chisquare(np.bincount(column, minlength=3), np.array(expected) * DRAWS).pvalue > 1e-3
     error = (agreement * (1 - agreement) / DRAWS) ** 0.5
     assert abs((tokens[:, 0] == tokens[:, 1]).mean() - agreement) < 4 * error
 
 
-def test_draws_lie_in_the_boxes_of_their_tokens():
+def test_draws_lie_in_the_regions_of_their_tokens():
+    """Where tokens are drawn at once; and who draws in the region of some tokens gets them."""
     generator = np.random.default_rng(1)
     for p, q in pairs_of_laws():
         for coupling in (Maximal(p, q), Quantile(p, q)):
-            for noise in generator.random((300, 3)):
-                if isinstance(coupling, Quantile):
-                    noise[1] = noise[0]
-                box = coupling.box(coupling.draw(noise))
-                assert all(low <= u * total < high for u, (low, high, total) in zip(noise, box, strict=True))
+            before = None
+            for noise in generator.random((300, 6)):
+                later = []
+                tokens, certain = coupling.draw(noise, lambda trial, later=later: later.append(trial) or
+                                                generator.random(3))
+                assert certain
+                found = coupling.acceptance_region(tokens)
+                inside = (noise >= found.low) & (noise < found.high)
+                assert inside.all() == (not later)
+                if before is not None and ((noise >= before[1].low) & (noise < before[1].high)).all():
+                    assert tokens == before[0]
+                before = tokens, found
+
+
+def test_a_residual_takes_over_when_no_trial_succeeds():
+    """Conditionals so alike that 64 trials fail now and then: the tokens' law is that of the coupling all the same.
+
+    chi-square at 1e-3; the first uniforms are such that the first chain's token is not shared.
+    """
+    p, q = law([0.5, 0.5, 0.0]), law([0.49, 0.5, 0.01])
+    coupling, generator, residuals, seen = Maximal(p, q), np.random.default_rng(4), 0, []
+
+    def more(trial):
+        nonlocal residuals
+        residuals += trial == 0
+        return generator.random(3)
+
+    for _ in range(2000):
+        noise = generator.random(6)
+        noise[:3] = 0.5, 0.2, 0.999
+        seen.append(coupling.draw(noise, more).tokens)
+    assert TRIALS == 64
+    assert 0.9 * 0.99**64 < residuals / 2000 < 1.1 * 0.99**64
+    assert set(seen) == {(0, 2)}
+
+
+@pytest.mark.parametrize("kind", COUPLINGS)
+def test_an_error_within_the_tolerance_changes_no_certain_pair(kind):
+    generator = np.random.default_rng(6)
+    certain = 0
+    for tolerance in (1e-5, 1e-3):
+        for tau in (0.0, 0.3, 1.0):
+            for _ in range(150):
+                rows = np.log(generator.dirichlet(np.full(300, 0.3), 2))
+                off = rows + (tolerance / 2) * generator.choice([-1.0, 1.0], rows.shape)
+                fast, exact = (coupled(kind, [TokenDistribution.of_row(row, tau, most, 0) for row in each])
+                               for each, most in ((off, tolerance), (rows, 0.0)))
+                noise, later = generator.random(6), generator.random((64, 3))
+                if kind == "race":
+                    noise = exponentials(generator.random(300))
+                tokens, sure = fast.draw(noise, lambda trial, later=later: later[trial])
+                if sure:
+                    certain += 1
+                    assert exact.draw(noise, lambda trial, later=later: later[trial]) == (tokens, True)
+    assert certain > 600
 
 
 @pytest.mark.parametrize("kind", COUPLINGS)
@@ -112,11 +169,11 @@ def test_equal_laws_always_agree(kind):
     """Also with the largest uniforms there are."""
     generator = np.random.default_rng(2)
     for tau in (0.03, 1.0, 30.0):
-        logits = np.log(generator.dirichlet(np.ones(500), size=1))
-        coupling = coupled(kind, [laws(logits, [tau])[0], laws(logits, [tau])[0]])
+        row = generator.dirichlet(np.ones(500))
+        coupling = coupled(kind, [law(row, tau), law(row, tau)])
         noise = np.vstack([generator.random((2000, 500)), np.full((1, 500), 1 - 2.0**-53), np.zeros((1, 500))])
-        rows = exponentials(noise) if kind == "race" else noise[:, [0, 0, 1]] if kind == "quantile" else noise[:, :3]
-        assert all(x == y for x, y in map(coupling.draw, rows))
+        rows = exponentials(noise) if kind == "race" else noise[:, :6]
+        assert all(x == y for x, y in (coupling.draw(row, trials(generator)).tokens for row in rows))
 
 
 def test_a_race_of_several_laws_is_a_race_of_each_two():
@@ -124,7 +181,7 @@ def test_a_race_of_several_laws_is_a_race_of_each_two():
     rows = [np.array(row) for row in TABLE_A[0]]
     race = Race([law(row) for row in rows])
     noise = exponentials(np.random.default_rng(3).random((20_000, 3)))
-    tokens = np.array([race.draw(row) for row in noise])
+    tokens = np.array([race.draw(row, None).tokens for row in noise])
     for j in range(3):
         for k in range(j):
             expected = race_agreement(rows[j], rows[k])
@@ -134,20 +191,21 @@ def test_a_race_of_several_laws_is_a_race_of_each_two():
 def test_a_race_is_keyed_by_token():
     """A law that left tokens out races with the same clocks."""
     whole, cut = law([0.3, 0.3, 0.4]), law([0, 0.3, 0.7])
-    assert cut.tokens.tolist() == [1, 2]
+    assert cut.compact(1)
+    assert cut.support()[0].tolist() == [1, 2]
     clocks = np.array([0.0, 1.0, 9.0])
-    assert Race([whole, cut]).draw(clocks) == (0, 1)
+    assert Race([whole, cut]).draw(clocks, None).tokens == (0, 1)
 
 
-def test_mass_of_a_token_that_was_left_out():
-    assert mass(law([0, 1.0]), 0) == 0
-    assert mass(law([0.25, 0.75]), 1) == pytest.approx(0.75, abs=1e-15)
+def test_the_share_of_a_token_that_was_left_out():
+    assert law([0, 1.0]).share(0) == 0
+    assert law([0.25, 0.75]).share(1) == pytest.approx(0.75, abs=1e-15)
 
 
 def group(starts, *, tau=1.0, number=0, coupling="maximal", steps=100, solo=0, table=A, seed=1, **more):
-    chains = [alone(ids, solo if k == 0 else 0, tau=tau, seed=seed, record=f"lead {k}", number=number)
+    chains = [lead_in(ids, solo if k == 0 else 0, tau=tau, seed=seed, record=f"lead {k}", number=number)
               for k, ids in enumerate(starts)]
-    return Group(chains, tau=tau, seed=seed, record="r", number=number, coupling=coupling, steps=steps,
+    return CoupledChains(chains, tau=tau, seed=seed, record="r", number=number, coupling=coupling, steps=steps,
                  vocab=table.vocab_size, **more)
 
 
@@ -164,7 +222,7 @@ def test_each_chain_of_a_pair_has_its_own_law(coupling):
     groups = [group([[0, 1], [2, 2]], number=k, coupling=coupling, steps=4, emit=4) for k in range(800)]
     finish(groups)
     for k, start in enumerate((1, 8)):
-        last = np.array([each.shown[-1].states[k] for each in groups])
+        last = np.array([each.snapshots[-1].states[k] for each in groups])
         counts = np.bincount(last @ [3, 1], minlength=9)
         assert chisquare(counts, law_after(A, 1.0, "random", start, 4) * len(groups)).pvalue > 1e-3
 
@@ -175,12 +233,12 @@ def test_the_first_chain_is_the_chain_of_the_engine(coupling):
     for tau in (0.3, 1.0):
         pair = group([[0, 1], [2, 2]], tau=tau, coupling=coupling, emit=1)
         finish([pair])
-        chain = Chain([0, 1], tau=tau, seed=1, record="r", number=0, watch=Watch(100))
+        chain = Chain([0, 1], tau=tau, seed=1, record="r", number=0, schedule=OutputSchedule(100))
         engine = Engine(A)
         while chain.step < 100:
             engine.advance([chain])
         trajectory = [event.ids.tolist() for event in chain.events]
-        assert [shown.states[0].tolist() for shown in pair.shown][1:] == trajectory
+        assert [snapshot.states[0].tolist() for snapshot in pair.snapshots][1:] == trajectory
 
 
 @pytest.mark.parametrize("coupling", COUPLINGS)
@@ -194,8 +252,8 @@ def test_a_pair_that_met_is_one_chain(coupling):
             advance(engine, [pair])
             assert engine.counters.rows - rows <= (1 if met else 2)
         assert pair.meeting is not None
-        for shown in pair.shown:
-            assert (shown.states[0].tolist() == shown.states[1].tolist()) == (shown.step >= pair.meeting)
+        for snapshot in pair.snapshots:
+            assert (snapshot.states[0].tolist() == snapshot.states[1].tolist()) == (snapshot.step >= pair.meeting)
         assert pair.states[0] is pair.states[1]
 
 
@@ -220,7 +278,7 @@ def test_a_pair_is_the_same_alone_or_in_a_batch_and_whatever_is_remembered(coupl
     def all_of(groups, **how):
         finish(groups, **how)
         return [(each.meeting, list(each.history[0]), list(each.history[1]),
-                 [[state.tolist() for state in shown.states] for shown in each.shown]) for each in groups]
+                 [[state.tolist() for state in snapshot.states] for snapshot in each.snapshots]) for each in groups]
 
     def made(number, tau):
         return group([[0, 1], [2, 2]], number=number, tau=tau, coupling=coupling, steps=60, emit=7)
@@ -237,25 +295,25 @@ def test_replicas_of_a_race_are_a_grand_coupling():
     for number in range(10):
         two, five = (group(starts[:count], number=number, coupling="race", emit=1) for count in (2, 5))
         finish([two, five])
-        for a, b in zip(two.shown, five.shown, strict=True):
+        for a, b in zip(two.snapshots, five.snapshots, strict=True):
             assert [state.tolist() for state in a.states] == [state.tolist() for state in b.states[:2]]
         assert five.meeting >= two.meeting
         assert five.distinct == 1
 
 
 def test_the_lead_of_a_lagged_pair_runs_alone_first():
-    chain = Chain([0, 1], tau=1.0, seed=1, record="lead 0", number=0, watch=Watch(5))
+    chain = Chain([0, 1], tau=1.0, seed=1, record="lead 0", number=0, schedule=OutputSchedule(5))
     engine = Engine(A)
     while chain.step < 5:
         engine.advance([chain])
     pair = group([[0, 1], [0, 1]], solo=5, lag=5, emit=1)
     assert not pair.ready()
     finish([pair])
-    assert pair.shown[0].states[0].tolist() == chain.ids.tolist()
-    assert pair.shown[0].states[1].tolist() == [0, 1]
+    assert pair.snapshots[0].states[0].tolist() == chain.ids.tolist()
+    assert pair.snapshots[0].states[1].tolist() == [0, 1]
 
 
-def test_a_conditional_that_is_no_law_breaks_the_pair_alone():
+def test_a_conditional_that_is_no_law_breaks_the_pair_lead_in():
     class Broken(TableConditional):
         def log_probs(self, ids, sites):
             rows = super().log_probs(ids, sites)

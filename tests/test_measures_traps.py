@@ -7,7 +7,8 @@ import orjson
 import pytest
 from conftest import ROOT
 
-from mlmglauber.dynamics.engine import Chain, Engine, Event, Watch
+from mlmglauber.dynamics.chain import Chain, Event, OutputSchedule
+from mlmglauber.dynamics.engine import Engine
 from mlmglauber.measures import traps as module
 from mlmglauber.measures.margins import margins, site_rows
 from mlmglauber.measures.repetition import Repetition, repetition
@@ -168,7 +169,7 @@ def test_the_residence_in_two_deep_wells_is_geometric_with_the_exact_escape_prob
     """
     from scipy.stats import geom, kstest
 
-    chain = Chain([0, 0, 0], tau=1.0, seed=5, record="wells", number=0, watch=Watch(400_000, every=0))
+    chain = Chain([0, 0, 0], tau=1.0, seed=5, record="wells", number=0, schedule=OutputSchedule(400_000, every=0))
     chain.events.append(Event(0, chain.ids.copy(), None))
     engine, tracker, traps, min_steps = Engine(WELLS), Tracker(0, 20), [], 20
     while chain.step < chain.horizon:
@@ -196,7 +197,7 @@ def test_the_residence_in_two_deep_wells_is_geometric_with_the_exact_escape_prob
 
 def a_chain(table, start, tau, seed, steps):
     """The changes of a chain: (step, state) pairs, and its last state."""
-    chain = Chain(start, tau=tau, seed=seed, record="scored", number=0, watch=Watch(steps, every=0))
+    chain = Chain(start, tau=tau, seed=seed, record="scored", number=0, schedule=OutputSchedule(steps, every=0))
     chain.events.append(Event(0, chain.ids.copy(), None))
     engine = Engine(table)
     while chain.step < chain.horizon:

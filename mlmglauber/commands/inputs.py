@@ -1,8 +1,8 @@
 """What a command with a model reads: texts and states as token ids, and the run record that tells of the model."""
 
 import hashlib
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mlmglauber.commands.base import Filter
 from mlmglauber.commands.chain_run import NO_RUN, ChainModels, ChainRun
@@ -11,6 +11,9 @@ from mlmglauber.models.opening import open_model
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import SCHEMA, Record, is_input, record_id, text_or_ids, to_line
 
+if TYPE_CHECKING:
+    from mlmglauber.dynamics.engine import Engine
+
 OWN_FIELDS = frozenset({
     "type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "site", "old", "new", "changed", "logp_old",
     "logp_new", "reason", "text_exact", "pll", "pll_reason", "embedding", "embedder", "truncated", "text_tokens",
@@ -18,7 +21,10 @@ OWN_FIELDS = frozenset({
 })
 """Fields of an input that what is made of it does not inherit: they are made anew, or tell of the text that was."""
 
-MODEL_OPTIONS = ("model", "dtype", "batch_size", "device", "revision", "trust_remote_code", "allow_pickle")
+MODEL_OPTIONS = ("model", "dtype", "exact", "batch_size", "device", "revision", "trust_remote_code", "allow_pickle")
+
+DRAW_VERSION = 2
+"""Which draws make a chain of its key: 2 since tokens are drawn in two levels, from float64 conditionals."""
 
 
 class Input(NamedTuple):
@@ -124,7 +130,7 @@ class Inputs:
 def opening_options(options: dict[str, Any]) -> dict[str, Any]:
     """The options of `model_options` as open_model takes them."""
     return {"device": options["device"], "dtype": options["dtype"], "revision": options["revision"],
-            "rows": options["batch_size"],
+            "rows": options["batch_size"], **({"exact": True} if options.get("exact") else {}),
             **{key: options[key] for key in ("trust_remote_code", "allow_pickle")}}
 
 
@@ -132,10 +138,32 @@ def say_too_short(filter: Filter, count: int, length: int) -> None:
     filter.words.say(f"{count} texts of fewer than {length} tokens were skipped")
 
 
+def say_checked(filter: Filter, engine: "Engine") -> None:
+    """Finish the checks of draws; say with -v, and whenever one differed, how many were made."""
+    engine.finish_checks()
+    precision, again = engine.precision, engine.counters.again
+    if filter.words.verbose or precision.differed:
+        filter.words.say(f"{engine.counters.rows} conditionals computed, {again} of them again in better precision; of "
+                         f"{precision.checked} certain draws that were checked {precision.differed} differed")
+
+
 def run_id(described: dict[str, Any], names: list[Any]) -> str:
     """Eight hexadecimal digits for a model and what else makes a run what it is."""
     whole = [described.get("hash") or described["model"], described["dtype"], *names]
     return hashlib.blake2b(to_line(whole)[:-1], digest_size=4).hexdigest()
+
+
+def chain_fields(tolerances: Sequence[float]) -> Record:
+    """What the run record of chains tells beside the model: the draw's version, and the tolerance of each precision.
+
+    tolerances: in nats of log-odds at tau = 1, the first one that of the model's own number format.
+    """
+    return {"draw": DRAW_VERSION, "tolerance": list(tolerances[:-1])}
+
+
+def chain_run_id(described: dict[str, Any], names: list[Any]) -> str:
+    """The run id of chains: those of two number formats that are defined by one precision are the same chains."""
+    return run_id(described | {"dtype": described["precision"]}, [DRAW_VERSION, *names])
 
 
 def token_ids(model: TextModel, record: Record, length: int | None = None) -> list[int] | None:

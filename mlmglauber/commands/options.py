@@ -102,6 +102,11 @@ def _all(*decorators: Decorator) -> Decorator:
     return decorate
 
 
+exact_option = click.option(
+    "--exact", is_flag=True,
+    help="With --dtype bfloat16 or float16: use it as a faster way to the chains of float64; else it has chains of its "
+         "own.")
+
 device_options = _all(
     click.option("--device", default="auto", show_default=True, envvar="MLM_DEVICE", show_envvar=True,
                  metavar="DEVICE", help="auto, cpu, cuda or cuda:N."),
@@ -113,7 +118,7 @@ device_options = _all(
 model_options = _all(
     click.option("-m", "--model", default="tiny-en", show_default=True, envvar="MLM_MODEL", show_envvar=True,
                  metavar="NAME", help="Masked language model: tiny-en, a directory, a hub name, or a table FILE.json."),
-    click.option("--dtype", type=click.Choice(["auto", "float32", "bfloat16", "float16"]), default="auto",
+    click.option("--dtype", type=click.Choice(["auto", "float64", "float32", "bfloat16", "float16"]), default="auto",
                  show_default=True, help="Number format of the model; auto is float32."),
     click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True,
                  help="Rows a forward pass."),

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlmglauber.commands.inputs import OWN_FIELDS, text_exact
-from mlmglauber.dynamics.engine import Chain
-from mlmglauber.dynamics.pairs import Group, Shown, alone
+from mlmglauber.dynamics.chain import Chain
+from mlmglauber.dynamics.coupled_chains import CoupledChains, Snapshot, lead_in
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.measures.lag import distance_at, distance_sums, geometric_steps
 from mlmglauber.measures.scaling import n_log_n
@@ -58,7 +58,7 @@ class Unit:
         self.plan, self.model, self.name, self.run, self.options = plan, model, name, run, options
         n = len(plan.ids[0])
         steps = options["max_steps"] or max(1, ceil(options["horizon"] * (n_log_n(n) or 0)))
-        self.group = Group(
+        self.group = CoupledChains(
             self._chains(), tau=plan.tau, seed=options["seed"], record=f"{n}:{plan.name}",
             number=plan.number, coupling=options["coupling"], steps=steps, vocab=model.vocab_size,
             lag=options["lag"], emit=options["emit"] or 0)
@@ -79,15 +79,15 @@ class Unit:
             record = f"{n},{replica}:{plan.name}"  # streams of its own: nothing of them comes again in the joint steps
             draws = Stream(options["seed"], record, plan.number, "start")
             steps = burn_in + (options["lag"] if replica == 0 else 0)
-            chains.append(alone(first_state(self.model, plan.ids, options, replica, draws), steps, tau=plan.tau,
+            chains.append(lead_in(first_state(self.model, plan.ids, options, replica, draws), steps, tau=plan.tau,
                                 seed=options["seed"], record=record, number=plan.number))
         return chains
 
     def follow(self) -> None:
         """Write the states that are due and, at the end, the pair."""
         group = self.group
-        while group.shown:
-            self._write_states(group.shown.popleft())
+        while group.snapshots:
+            self._write_states(group.snapshots.popleft())
         group.horizon = min(group.last, group.step + LEAD)
         if not group.finished:
             return
@@ -99,14 +99,14 @@ class Unit:
             raise RecordError(f"pair {self.plan.number} at tau {self.plan.tau:g}, step {group.step + 1}: the model's "
                               f"conditional at site {group.broken} is not finite; the pair ends here")
 
-    def _write_states(self, shown: Shown) -> None:
+    def _write_states(self, snapshot: Snapshot) -> None:
         plan = self.plan
         name = f"{plan.name}/{plan.tau}/{len(plan.ids[0])}/{plan.number}"
-        for k, ids in enumerate(shown.states):
+        for k, ids in enumerate(snapshot.states):
             ahead = self.options["lag"] if k == 0 else 0
             tokens = ids.tolist()
             text = self.model.decode(tokens)
-            self.sink.write({"type": "state", "run": self.run, "id": name, "chain": k, "step": shown.step + ahead,
+            self.sink.write({"type": "state", "run": self.run, "id": name, "chain": k, "step": snapshot.step + ahead,
                              "tau": plan.tau, "n": len(ids), "text": text, "ids": tokens}
                             | text_exact(self.model, text, tokens) | self.inherited)
 

@@ -8,10 +8,17 @@ from typing import Any
 import orjson
 
 from mlmglauber.commands.base import Filter
-from mlmglauber.commands.inputs import MODEL_OPTIONS, opening_options, run_id, token_ids
+from mlmglauber.commands.inputs import (
+    MODEL_OPTIONS,
+    chain_fields,
+    chain_run_id,
+    opening_options,
+    say_checked,
+    token_ids,
+)
 from mlmglauber.commands.pair_record import Plan, Text, Unit
+from mlmglauber.dynamics.coupled_chains import advance
 from mlmglauber.dynamics.engine import Engine
-from mlmglauber.dynamics.pairs import advance
 from mlmglauber.dynamics.randomness import drawn_seed
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model
@@ -64,6 +71,8 @@ class Pairing:
             self._say(f"{self.unused} texts were left over: --pairs {self.options['pairs']} were made before")
         if self._gathered and kind is None:
             self._say(f"the last {len(self._gathered)} of the texts make no whole pair")
+        if self.model is not None and kind is None:
+            say_checked(self.filter, self.engine)
         if self.path is not None:
             if kind is None or not issubclass(kind, OSError):
                 self.output.flush()
@@ -161,9 +170,11 @@ class Pairing:
         self.name = described["model"]
         told = {key: value for key, value in sorted(options.items())
                 if key not in (*MODEL_OPTIONS, "seed", "cache_mb")}
-        self.run = run_id(described, ["mlm-couple", options["seed"], told, self.filter.first or first])
+        self.engine.precision.measure(options["tau"])
+        self.run = chain_run_id(described, ["mlm-couple", options["seed"], told, self.filter.first or first])
         head: Record = {"type": "run", "schema": SCHEMA, "run": self.run, "command": "mlm-couple",
-                        "seed": options["seed"], **described, "options": told | {"batch_size": options["batch_size"]}}
+                        "seed": options["seed"], **described, **chain_fields(self.engine.precision.tolerances),
+                        "options": told | {"batch_size": options["batch_size"]}}
         if self.path is not None:
             self._take_up(self.path, head)
         else:

@@ -201,7 +201,7 @@ def _propose(model: Any, rows: Rows, states: list[Ids], sites: list[int]) -> Seq
     """The laws that alternatives are drawn from: conditionals, or what a causal model says from the left."""
     if not hasattr(model, "joint"):
         return rows.keep(states, sites)
-    from mlmglauber.dynamics.engine import stack
+    from mlmglauber.models.conditionals import stack
 
     return list(model.left_log_probs(stack(states), np.array(sites))) if states else []
 

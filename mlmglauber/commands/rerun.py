@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from mlmglauber.commands.inputs import DRAW_VERSION
 from mlmglauber.stream.errors import MlmError, UsageError
 from mlmglauber.stream.records import Lines, Record, parse
 
@@ -28,10 +29,14 @@ def recorded(path: str) -> Recorded:
     if not runs:
         raise UsageError(f"{path}: no run record of mlm-sample at its head; give a file that mlm-sample wrote")
     first = runs[0]
+    if first.get("draw", 1) != DRAW_VERSION:
+        raise UsageError(f"{path}: its chains were drawn by version {first.get('draw', 1)} of the draw, this is "
+                         f"version {DRAW_VERSION}: the same seed gives other chains; run it anew")
     options = first["options"] | {"model": first["model"], "dtype": first["dtype"], "seed": first["seed"],
                                   "tau": [run["tau"] for run in runs if run["seed"] == first["seed"]]}
-    if first["dtype"] == "float64":  # a table has no other
+    if first["class"] == "TableConditional":  # a table has one number format alone
         options["dtype"] = "auto"
+    options["exact"] = options["dtype"] in ("bfloat16", "float16") and first["precision"] == "float64"
     if first.get("revision"):
         options["revision"] = first["revision"]
     return Recorded(path, options, frozenset(run["run"] for run in runs), first.get("hash"), first["versions"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mlmglauber.commands.base import Filter, filter_command
-from mlmglauber.commands.options import Sites, Temperatures, model_options, spread_options
+from mlmglauber.commands.options import Sites, Temperatures, exact_option, model_options, spread_options
 from mlmglauber.commands.tables import FORMS, table_options
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ EXAMPLES = """\
               help="With --from-run, write nothing and end with status 1 at the first line that is not FILE's.")
 @table_options(by_default=False)
 @model_options
+@exact_option
 @spread_options
 def main(filter: Filter, table: str, resume: str | None, from_run: str | None, check: bool, **options: Any) -> None:
     """Chains of as many texts as fill a batch run together; their states are written in input order."""

@@ -11,15 +11,19 @@ from mlmglauber.commands.base import Filter
 from mlmglauber.commands.inputs import (
     MODEL_OPTIONS,
     OWN_FIELDS,
+    chain_fields,
+    chain_run_id,
     check_frozen,
     opening_options,
-    run_id,
+    say_checked,
     say_too_short,
     text_exact,
     token_ids,
 )
 from mlmglauber.commands.rerun import Recorded, check_same
-from mlmglauber.dynamics.engine import Chain, Engine, Event, Watch, advance, in_step_order
+from mlmglauber.dynamics.chain import Chain, Event, OutputSchedule, in_step_order
+from mlmglauber.dynamics.engine import Engine
+from mlmglauber.dynamics.plain import advance
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model
@@ -70,6 +74,8 @@ class Journey:
                  trace: TracebackType | None) -> None:
         if self.too_short:
             say_too_short(self.filter, self.too_short, self.options["length"])
+        if self.model is not None and kind is None:
+            say_checked(self.filter, self.engine)
         if self.path is not None:
             if kind is None or not issubclass(kind, OSError):
                 self.output.flush()
@@ -112,6 +118,8 @@ class Journey:
         if options["allow"] is not None:
             model = RestrictedModel(model, tokens_of(model, options["allow"], "--allow"))
         self.engine = Engine(model, options["batch_size"], options["cache_mb"] << 20)
+        precision = self.engine.precision
+        precision.measure(options["tau"])
         described = model.describe()
         told = {key: value for key, value in sorted(options.items()) if key not in PLACE_OPTIONS}
         told["batch_size"] = options["batch_size"]
@@ -123,9 +131,10 @@ class Journey:
                      self.filter.first or first]
             if options["allow"] is not None:
                 names.append(options["allow"])
-            self.runs[tau] = run_id(described, names)
+            self.runs[tau] = chain_run_id(described, names)
             head.append({"type": "run", "schema": SCHEMA, "run": self.runs[tau], "command": "mlm-sample",
-                         "seed": options["seed"], "tau": tau, **described, "options": told})
+                         "seed": options["seed"], "tau": tau, **described, **chain_fields(precision.tolerances),
+                         "options": told})
         if self.again is not None:
             warning = check_same(self.again, set(self.runs.values()), described)
             if warning is not None:
@@ -158,7 +167,7 @@ class Journey:
         if self.options["engine"] == "fast":
             self.engine.advance(chains)
         else:
-            advance(self.model, chains, self.options["batch_size"])
+            advance(self.engine.precision, chains, self.options["batch_size"])
         for walk in walks:
             with self.filter.guard(walk.place):
                 walk.follow()
@@ -177,7 +186,7 @@ class Walk:
         self.on_change = options["on_change"]
         every = 0 if self.on_change else options["every"] or len(ids)
         steps = options["steps"] if options["steps"] is not None else options["sweeps"] * len(ids)
-        self.watch = Watch(options["burn_in"] + steps, every, options["burn_in"], options["energy"])
+        self.schedule = OutputSchedule(options["burn_in"] + steps, every, options["burn_in"], options["energy"])
         self.engine = journey.engine
         self.with_logp = every <= 1
         self.chains: list[Chain] = []
@@ -187,11 +196,11 @@ class Walk:
             for number in range(options["chains"]):
                 start = first_state(self.model, ids, options, name, number)
                 self.chains.append(Chain(start, tau=tau, seed=options["seed"], record=name, number=number,
-                                         watch=self.watch, scan=options["scan"], frozen=options["freeze"] or []))
+                                         schedule=self.schedule, scan=options["scan"], frozen=options["freeze"] or []))
                 self.runs.append(journey.runs[tau])
         if name == journey.left.current and journey.left.states:
             self._go_on(journey.left)
-        elif self.watch.burn_in == 0:
+        elif self.schedule.burn_in == 0:
             for chain in self.chains:
                 chain.events.append(Event(0, chain.ids.copy(), None))
         self.follow()
@@ -213,10 +222,10 @@ class Walk:
                 raise RecordError(f"chain {chain.number} at tau {chain.tau:g}, step {chain.step + 1}: the model's "
                                   f"conditional at site {chain.broken} is not finite; the record ends here")
         slowest = min(chain.step for chain in self.chains)
-        if slowest >= self.watch.last:
+        if slowest >= self.schedule.last:
             self._close()
         for chain in self.chains:
-            chain.horizon = min(self.watch.last, slowest + LEAD)
+            chain.horizon = min(self.schedule.last, slowest + LEAD)
 
     def _close(self) -> None:
         self.finished = True
@@ -233,8 +242,8 @@ class Walk:
                 state |= {"logp_old": move.logp_old, "logp_new": move.logp_new}
                 if move.logp_old == -np.inf:
                     state |= {"logp_old": None, "reason": "logp_old: the old token has probability 0 here"}
-        if self.watch.energy and event.step % self.watch.energy == 0:
-            state["pll"] = self.engine.pll(event.ids, chain.tau)
+        if self.schedule.energy and event.step % self.schedule.energy == 0:
+            state["pll"] = self.engine.pll(event.ids)
             if state["pll"] is None:
                 state["pll_reason"] = "a token of the state is one that is never drawn"
         return state | text_exact(self.model, text, ids) | self.inherited

@@ -1,191 +1,233 @@
-"""Couplings: tokens drawn together, each by its own law, so that two chains at the same site agree when they may.
+"""Couplings: tokens drawn together, each by its own conditional, so that two chains at one site agree when they may.
 
-Every coupling gives each chain its own conditional, and never parts chains whose laws are the same. How often two laws
-agree is what tells them apart: maximal, sum_v min(p(v), q(v)), the most there can be; race, at least half as much in
-odds but for any number of laws at once; quantile, the baseline that people write first.
+Every coupling gives each chain its own conditional, and never parts chains whose conditionals are the same. How often
+two conditionals p and q agree is what tells couplings apart: maximal, sum_v min(p(v), q(v)), the most there can be;
+race, at least half as much in odds but for any number of conditionals at once; quantile, the baseline that people write
+first.
+
+A token is drawn by two uniforms, as everywhere (draws.py). Each comparison has its tolerance: a draw that an error of
+the log-probabilities within it could have changed is not certain, and is made again in a better precision.
 """
 
-from collections.abc import Sequence
-from functools import cached_property
-from math import inf
+from collections.abc import Callable, Sequence
+from math import exp, inf, isinf
 from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.dynamics.law import Law
+from mlmglauber.dynamics.token_distribution import TokenDistribution
 
 COUPLINGS = ("maximal", "race", "quantile")
-WORDS = 3
-"""Uniforms that a step of a maximal coupling takes; a race takes one exponential a token."""
+WORDS = 6
+"""Number of planned uniforms of a step: block, token and acceptance of the first chain, then of the second's."""
+TRIALS = 64
+"""Maximum number of trials of the second chain's token in a maximal coupling; after them it comes from the residual."""
 
-Side = tuple[float, float, float]
-"""(low, high, total): the uniforms with low <= uniform * total < high."""
-FREE: Side = (-inf, inf, 1.0)
-NEVER: Side = (inf, inf, 1.0)
+Side = tuple[float, float]
+"""(low, high): the uniforms with low <= u < high."""
+FREE: Side = (-inf, inf)
+
+Uniforms = NDArray[np.float64]
 
 
-class Box(NamedTuple):
-    """The uniforms that give certain tokens: a side of the box for each of the WORDS uniforms of a step."""
+class AcceptanceRegion(NamedTuple):
+    """The uniforms that certainly give certain tokens: a side for each of the WORDS uniforms of a step."""
 
-    first: Side
-    second: Side
-    third: Side
+    low: tuple[float, ...]
+    high: tuple[float, ...]
 
     @property
     def volume(self) -> float:
-        """The probability of these tokens."""
-        edges = [(max(low / total, 0.0), min(high / total, 1.0)) for low, high, total in self]
-        return float(np.prod([max(high - low, 0.0) for low, high in edges]))
+        """Its probability."""
+        return float(np.prod([max(min(high, 1.0) - max(low, 0.0), 0.0)
+                              for low, high in zip(self.low, self.high, strict=True)]))
 
 
-EVERYWHERE, NOWHERE = Box(FREE, FREE, FREE), Box(NEVER, FREE, FREE)
+def region(*sides: Side) -> AcceptanceRegion:
+    """Of the first uniforms' sides; the others are free."""
+    low, high = zip(*sides, *[FREE] * (WORDS - len(sides)), strict=True)
+    return AcceptanceRegion(low, high)
+
+
+class Coupled(NamedTuple):
+    """Tokens drawn together, and whether no error within the tolerances could have changed one."""
+
+    tokens: tuple[int, ...]
+    certain: bool
 
 
 class Coupling(Protocol):
-    """The laws of some chains at one site, ready to be drawn together."""
+    """The conditionals of some chains at one site, ready to be drawn together."""
 
-    def draw(self, noise: NDArray[np.float64]) -> tuple[int, ...]:
-        """One token for each law, from WORDS uniforms on [0, 1) or, in a race, (V,) exponentials."""
+    def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> Coupled:
+        """One token for each conditional, from WORDS uniforms on [0, 1) or, in a race, (V,) exponentials.
+
+        more: the three uniforms of a later trial, from 1 on; 0 stands for those of the residual.
+        """
         ...
 
-    def box(self, tokens: Sequence[int]) -> Box:
-        """Uniforms that surely give these tokens, NOWHERE where they cannot be told beforehand."""
+    def acceptance_region(self, tokens: Sequence[int]) -> AcceptanceRegion | None:
+        """Uniforms that certainly give these tokens; None where they cannot be told beforehand."""
         ...
 
 
 class One:
-    """One law, as it is left when chains have met: the first uniform draws from it."""
+    """One conditional, as it is left when chains have met: the first two uniforms draw from it."""
 
-    def __init__(self, law: Law) -> None:
-        self.law = law
+    def __init__(self, distribution: TokenDistribution) -> None:
+        self.distribution = distribution
 
-    def draw(self, noise: NDArray[np.float64]) -> tuple[int, ...]:
-        return (self.law.draw(float(noise[0])),)
+    def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> Coupled:
+        """See Coupling."""
+        token, _, certain = _single(self.distribution, noise[0], noise[1])
+        return Coupled((token,), certain)
 
-    def box(self, tokens: Sequence[int]) -> Box:
-        return Box(self.law.stretch(tokens[0]), FREE, FREE)
+    def acceptance_region(self, tokens: Sequence[int]) -> AcceptanceRegion | None:
+        """See Coupling."""
+        ends = self.distribution.ends(tokens[0])
+        return None if ends is None else region(*ends)
 
 
 class Maximal:
     """P(x = y) = sum_v min(p(v), q(v)); where they differ, x and y are independent draws of the residuals.
 
-    x is drawn from p by the first uniform. y = x when u_2 p(x) < q(x), which has probability sum_v min(p(v), q(v));
-    else y is drawn by u_3 from (q - p)^+, normalised. No loop: three uniforms a step, always.
+    x is drawn from p. y = x when u < q(x) / p(x), which has probability sum_v min(p(v), q(v)). Else y is drawn from q
+    and taken when u' q(y) > p(y), again and again until it is: that is a draw from (q - p)^+, normalised (Thorisson
+    2000). A trial succeeds with the total variation of p and q, so the mean number of trials a step is below 1.
 
-    >>> from mlmglauber.dynamics.law import laws
-    >>> p, q = laws(np.log([[.7, .2, .1], [.1, .2, .7]]), [1.0, 1.0])
-    >>> round(sum(Maximal(p, q).box((v, v)).volume for v in range(3)), 4)
+    >>> p, q = (TokenDistribution.of_row(np.log(row), 1.0, 0.0, 0) for row in ([.7, .2, .1], [.1, .2, .7]))
+    >>> round(sum(Maximal(p, q).acceptance_region((v, v)).volume for v in range(3)), 4)
     0.4
     """
 
-    def __init__(self, p: Law, q: Law) -> None:
-        self.p, self.q = p, q
+    def __init__(self, p: TokenDistribution, q: TokenDistribution) -> None:
+        self.p, self.q, self.shift = p, q, p.shift + q.shift
 
-    def draw(self, noise: NDArray[np.float64]) -> tuple[int, ...]:
-        u, accept, other = noise.tolist()
-        x = self.p.draw(u)
-        if accept * mass(self.p, x) < mass(self.q, x) or self.rest is None:
-            return x, x
-        return x, self.rest.draw(other)
+    def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> Coupled:
+        """See Coupling."""
+        x, certain = self._compared(self.p, self.q, *noise[:3].tolist())
+        if x is None or not certain[1]:
+            return Coupled((0, 0), False)
+        if certain[0]:
+            return Coupled((x, x), True)
+        for trial in range(TRIALS):
+            y, (common, sure) = self._compared(self.q, self.p, *(more(trial) if trial else noise[3:]).tolist())
+            if y is None or not sure:
+                return Coupled((0, 0), False)
+            if not common:
+                return Coupled((x, y), True)
+        if self.shift:
+            return Coupled((0, 0), False)
+        return Coupled((x, self._residual(float(more(0)[0]), x)), True)
 
-    def box(self, tokens: Sequence[int]) -> Box:
+    def _compared(self, p: TokenDistribution, q: TokenDistribution, block: float, token: float,
+                  accept: float) -> tuple[int | None, tuple[bool, bool]]:
+        """(a token of p, (whether the acceptance lies below q / p of it, whether that is certain))."""
+        found, _, certain = _single(p, block, token)
+        if not certain:
+            return None, (False, False)
+        low, high = self._ratio(p, q, found)
+        return found, (accept < low, accept < low or accept >= high)
+
+    def _ratio(self, p: TokenDistribution, q: TokenDistribution, token: int) -> Side:
+        """The least and the largest that q(token) / p(token) may be."""
+        if p is q:
+            return 1.0, 1.0  # both err in the same way
+        ratio = q.share(token) / p.share(token)
+        grow = exp(min(self.shift, 700.0))
+        return ratio / grow, ratio * grow
+
+    def _residual(self, uniform: float, x: int) -> int:
+        """A token of (q - p)^+ by its inverse distribution function; x where nothing is left: p and q are the same."""
+        size = 1 + max(self.p.largest, self.q.largest)
+        edges = np.cumsum(np.maximum(self.q.whole(size) - self.p.whole(size), 0.0))
+        if edges[-1] <= 0:
+            return x
+        return min(int(edges.searchsorted(uniform * edges[-1], side="right")), size - 1)
+
+    def acceptance_region(self, tokens: Sequence[int]) -> AcceptanceRegion | None:
+        """See Coupling. Of two tokens that differ, the region of the first trial."""
         x, y = tokens
-        mine, other = mass(self.p, x), mass(self.q, x)
-        if mine == 0:
-            return NOWHERE
-        first = self.p.stretch(x)
+        first = self.p.ends(x)
+        if first is None:
+            return None
+        low, high = self._ratio(self.p, self.q, x)
         if x == y:
-            return Box(first, FREE if other >= mine else (-inf, other, mine), FREE)
-        if other >= mine or self.rest is None:
-            return NOWHERE
-        return Box(first, (other, inf, mine), self.rest.stretch(y))
-
-    @cached_property
-    def rest(self) -> Law | None:
-        """(q - p)^+ as a law; None when nothing is left: p and q are then the same up to rounding."""
-        return residual(self.q, self.p)
+            return region(*first, (-inf, low))
+        second = self.q.ends(y)
+        if second is None or high >= 1:
+            return None
+        other = self._ratio(self.q, self.p, y)[1]
+        return None if other >= 1 else region(*first, (high, inf), *second, (other, inf))
 
 
 class Quantile:
-    """Both inverse distribution functions at one uniform: the tokens' order, which means nothing, decides."""
+    """Both inverse distribution functions at the same two uniforms: the tokens' order, which means nothing, decides."""
 
-    def __init__(self, p: Law, q: Law) -> None:
+    def __init__(self, p: TokenDistribution, q: TokenDistribution) -> None:
         self.p, self.q = p, q
 
-    def draw(self, noise: NDArray[np.float64]) -> tuple[int, ...]:
-        return self.p.draw(float(noise[0])), self.q.draw(float(noise[1]))
+    def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> Coupled:
+        """See Coupling."""
+        (x, _, sure), (y, _, also) = (_single(each, noise[0], noise[1]) for each in (self.p, self.q))
+        return Coupled((x, y), sure and also)
 
-    def box(self, tokens: Sequence[int]) -> Box:
-        """The first two uniforms are the same one: the box is met where it is cut by their diagonal."""
-        return Box(self.p.stretch(tokens[0]), self.q.stretch(tokens[1]), FREE)
+    def acceptance_region(self, tokens: Sequence[int]) -> AcceptanceRegion | None:
+        """See Coupling."""
+        ends = [each.ends(token) for each, token in zip((self.p, self.q), tokens, strict=True)]
+        if ends[0] is None or ends[1] is None:
+            return None
+        return region(*((max(a, c), min(b, d)) for (a, b), (c, d) in zip(*ends, strict=True)))
 
 
 class Race:
-    """A shared exponential race: each law takes its argmin_v E_v / p(v), with one E_v for each token, shared by all.
+    """A shared exponential race: each conditional takes its argmin_v E_v / p(v), with one E_v a token, shared by all.
 
-    P(x = y) = sum_v 1 / sum_w max(p(w)/p(v), q(w)/q(v)) >= (1 - TV) / (1 + TV), for every two of any number of laws.
+    P(x = y) = sum_v 1 / sum_w max(p(w)/p(v), q(w)/q(v)) >= (1 - TV) / (1 + TV), for every two of any number.
     """
 
-    def __init__(self, laws: Sequence[Law]) -> None:
-        self.laws = laws
-        # A share that vanished in the running sums arrives last.
-        self.means = [1 / np.maximum(_weights(law), 1e-300) for law in laws]
+    def __init__(self, distributions: Sequence[TokenDistribution]) -> None:
+        self.distributions = distributions
 
-    def draw(self, noise: NDArray[np.float64]) -> tuple[int, ...]:
-        return tuple(int(law.tokens[(noise[law.tokens] * means).argmin()])
-                     for law, means in zip(self.laws, self.means, strict=True))
+    def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> Coupled:
+        """See Coupling. Certain where the runner-up's clock is behind by more than twice the tolerance."""
+        tokens, certain = [], True
+        for each in self.distributions:
+            ids, logps = each.support()
+            ids, logps = ids[: len(noise)], logps[: len(noise)]  # padding of the last block
+            with np.errstate(divide="ignore"):
+                arrivals = np.log(noise[ids]) - logps
+            winner = int(arrivals.argmin())
+            if each.shift:
+                lead = float(np.partition(arrivals, 1)[1] - arrivals[winner]) if len(arrivals) > 1 else inf
+                certain = certain and lead > 2 * each.shift and not isinf(each.shift)
+            tokens.append(int(ids[winner]))
+        return Coupled(tuple(tokens), certain)
 
-    def box(self, tokens: Sequence[int]) -> Box:
-        """All or nothing: who wins hangs on all exponentials, unless nobody else runs."""
-        certain = all(len(law.tokens) == 1 and law.tokens[0] == token
-                      for law, token in zip(self.laws, tokens, strict=True))
-        return EVERYWHERE if certain else NOWHERE
+    def acceptance_region(self, tokens: Sequence[int]) -> AcceptanceRegion | None:
+        """See Coupling. All or nothing: who wins hangs on all exponentials, unless nobody else runs."""
+        ends = [each.ends(token) for each, token in zip(self.distributions, tokens, strict=True)]
+        everywhere = (FREE, FREE)
+        return region() if all(each == everywhere for each in ends) else None
 
 
-def coupled(kind: str, laws: Sequence[Law]) -> Coupling:
-    """The coupling of one of COUPLINGS; maximal and quantile take one law or two."""
+def _single(distribution: TokenDistribution, block: float, token: float) -> tuple[int, float, bool]:
+    found = distribution.draw(block, token)
+    assert found is not None  # distributions that are coupled are complete
+    return found
+
+
+def coupled(kind: str, distributions: Sequence[TokenDistribution]) -> Coupling:
+    """The coupling of one of COUPLINGS; maximal and quantile take one conditional or two."""
     if kind == "race":
-        return Race(laws)
-    if len(laws) == 1:
-        return One(laws[0])
-    p, q = laws
+        return Race(distributions)
+    if len(distributions) == 1:
+        return One(distributions[0])
+    p, q = distributions
     return Maximal(p, q) if kind == "maximal" else Quantile(p, q)
 
 
-def mass(law: Law, token: int) -> float:
-    """The share of [0, 1) that draws the token; exactly 0 for one that was left out."""
-    low, high, total = law.stretch(token)
-    return 0.0 if low == inf else (min(high, total) - low) / total
-
-
-def shares(law: Law) -> NDArray[np.float64]:
-    """(k,) the probabilities of law.tokens, as its draws have them."""
-    return np.asarray(_weights(law) / law.cumulative[-1])
-
-
-def residual(q: Law, p: Law) -> Law | None:
-    """(q - p)^+, normalised, as a law at tau = 1; None where it is nothing."""
-    more = shares(q)
-    if np.array_equal(q.tokens, p.tokens):
-        more -= shares(p)
-    else:
-        places = np.minimum(p.tokens.searchsorted(q.tokens), len(p.tokens) - 1)
-        more -= np.where(p.tokens[places] == q.tokens, shares(p)[places], 0.0)
-    kept = np.flatnonzero(more > 0)
-    if not len(kept):
-        return None
-    base = np.log(more[kept])
-    best = float(base.max())
-    return Law(q.tokens[kept], np.cumsum(np.exp(base - best)), base, 1.0, best)
-
-
-def exponentials(uniforms: NDArray[np.float64]) -> NDArray[np.float64]:
+def exponentials(uniforms: Uniforms) -> Uniforms:
     """Standard exponentials from uniforms on [0, 1)."""
     return -np.log1p(-uniforms)
-
-
-def _weights(law: Law) -> NDArray[np.float64]:
-    weights = law.cumulative.copy()
-    weights[1:] -= law.cumulative[:-1]
-    return weights

@@ -1,277 +1,96 @@
-"""Many chains at once, exactly: their conditionals in shared batches, none computed twice, none waited for.
+"""The fast engine: many chains at once, exactly, their conditionals in shared batches and none computed twice.
 
-`advance` is the plain engine, one step of every chain a call, the reference for the fast one. `Engine` gives the same
-trajectories from two facts: a conditional depends on the site and the masked context alone, and the sites and uniforms
-of all steps are known before the states are.
+It gives the trajectories of the plain engine (plain.py) from two facts: a conditional depends on the site and the
+masked context alone, and the sites and uniforms of all steps are known before the states are. On one page:
 
-How the fast engine works, on one page:
+- What is known of a chain's present state is, for each site, the uniforms that leave its token as it is (its stay
+  interval, population.py). Planned steps are compared with these intervals; all steps before the first one that leaves
+  its interval, or whose site is not known, are done: nothing changed. A trapped chain costs nothing.
+- At the first other step the conditional is looked up in the cache, by site, temperature and masked context, and the
+  token is drawn from it. Where it is not there, or its block is not known, the chain waits for the model.
+- All waiting chains share a batch. With the conditional that it waits for, a chain asks for those of the steps ahead,
+  as far as it is likely to reach them unchanged: with chance (1 - r)^k for k steps ahead, r being its recent rate of
+  change. A row is worth its price when that chance is above its marginal cost (cost_model.py). A hot chain so asks for
+  nothing in vain.
+- A draw that rounding could have changed is made again in the next better precision (precision.py). The chain is held
+  meanwhile, until a few such draws share a call, or no other chain is left to run.
 
-- What is known of a chain's present state is, for each site, the stretch of [0, 1) in which a uniform leaves its token
-  as it is (`Present`). A block of planned steps is compared with these stretches at once; all steps before the first
-  one that leaves its stretch, or whose site is not known, are done: nothing changed. A trapped chain costs nothing.
-- At a site whose stretch was left the law is asked for a token. The state changes, and the stretches of the new state
-  are looked up (a chain that flickers comes back) or begun: known is then the changed site alone, whose context is the
-  same as before.
-- At a site that is not known the law is looked up in `Memory`, by site, temperature and masked context. Where it is not
-  there the chain waits for the model.
-- All waiting chains share a batch. With the law that it waits for, a chain asks for those of the steps ahead, as far as
-  it is likely to reach them unchanged: with chance (1 - r)^k for k steps ahead, r being its recent rate of change. A
-  row is worth its price when that chance is above its marginal cost, b / (a / C + b), where a call of R rows takes
-  a + b R seconds (fitted as calls are made) and C chains share it. A hot chain so asks for nothing in vain.
-
-Memory is bounded: laws and stretches are forgotten in the order of their last use. A law that was forgotten is computed
-again, bit for bit the same, so no bound and no order changes a trajectory.
+The cache is bounded. A conditional that was forgotten is computed again, and gives the same token, so no bound and no
+order changes a trajectory.
 """
 
-from collections import OrderedDict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.dynamics.glauber import scan_sites
-from mlmglauber.dynamics.law import Law, laws
-from mlmglauber.dynamics.randomness import Stream
-from mlmglauber.models.conditionals import FILL, Conditional, Ids
+from mlmglauber.dynamics.cache import ConditionalCache, context_key
+from mlmglauber.dynamics.chain import Chain, Event, Move
+from mlmglauber.dynamics.cost_model import CostModel
+from mlmglauber.dynamics.draws import Drawn, draw
+from mlmglauber.dynamics.population import WINDOW, Population
+from mlmglauber.dynamics.precision import Precision
+from mlmglauber.dynamics.token_distribution import TokenDistribution
+from mlmglauber.models.blocks import BlockRows
+from mlmglauber.models.conditionals import FILL, Conditional, Draws, Ids
 
-AHEAD = 4096
-"""Sites and uniforms are drawn for so many steps at a time."""
-FIRST_BLOCK = 64
-"""Steps that are compared at once after a change; four times more each time nothing changes."""
-OVERHEAD = 400
-"""Bytes that an entry of the memory takes beside its arrays."""
-
-
-class Move(NamedTuple):
-    """One update of one chain: the site, the tokens before and after, their log-probabilities in nats."""
-
-    site: int
-    old: int
-    new: int
-    logp_old: float
-    logp_new: float
-
-
-class Event(NamedTuple):
-    """A state to be told of: the step, the state, and the update that made it (None at the start)."""
-
-    step: int
-    ids: Ids
-    move: Move | None
-
-
-class Watch(NamedTuple):
-    """Which states of a chain are told of, and where it ends.
-
-    From step burn_in on: that one, every `every`-th after it or, with every = 0, each one that differs from the one
-    before; each multiple of `energy`; and the last.
-    """
-
-    last: int
-    every: int = 1
-    burn_in: int = 0
-    energy: int = 0
-
-    def due(self, step: int, changed: bool) -> bool:
-        if step < self.burn_in:
-            return False
-        if step in (self.burn_in, self.last) or (self.energy and step % self.energy == 0):
-            return True
-        return (step - self.burn_in) % self.every == 0 if self.every else changed
-
-    def due_unchanged(self, start: int, end: int) -> Iterator[int]:
-        """The due steps in start < step <= end when nothing changes there."""
-        steps = {step for step in (self.burn_in, self.last) if start < step <= end}
-        low = max(start + 1, self.burn_in)
-        if self.every:
-            first = low + (self.burn_in - low) % self.every
-            steps.update(range(first, end + 1, self.every))
-        if self.energy:
-            steps.update(range(low + -low % self.energy, end + 1, self.energy))
-        return iter(sorted(steps))
-
-
-class Chain:
-    """One chain: its state, its place in time, its streams, and the events that nobody has taken yet."""
-
-    def __init__(self, ids: Sequence[int], *, tau: float, seed: int, record: str, number: int, watch: Watch,
-                 scan: str = "random", frozen: Sequence[int] = (), step: int = 0) -> None:
-        self.ids = np.array(ids, dtype=np.int64)
-        self.tau, self.scan, self.step, self.number, self.watch = tau, scan, step, number, watch
-        self.free = np.setdiff1d(np.arange(len(self.ids)), np.asarray(frozen, dtype=np.int64))
-        self.horizon = watch.last
-        """How far it may run for now."""
-        self.events: deque[Event] = deque()
-        self.broken: int | None = None
-        """The site whose conditional was not finite: the chain cannot go on."""
-        self.change_rate = 0.5
-        self.present: Present | None = None
-        self.answer: tuple[int, Law] | None = None
-        """The law that it waited for, at a site of its present state."""
-        self.block = FIRST_BLOCK
-        self._sites_of, self._tokens_of = Stream(seed, record, number, "site"), Stream(seed, record, number, "token")
-        self._start = self._end = step
-
-    def plan(self, count: int) -> tuple[Ids, NDArray[np.float64]]:
-        """The sites and uniforms of the next steps, at least one and at most `count`."""
-        if not self._start <= self.step < self._end:
-            self._start, self._end = self.step, self.step + AHEAD
-            self._sites = scan_sites(self.scan, self._sites_of, self._start, AHEAD, self.free)
-            self._uniforms = self._tokens_of.uniforms(self._start, AHEAD)
-        k = self.step - self._start
-        return self._sites[k : k + count], self._uniforms[k : k + count]
-
-    def apply(self, site: int, new: int, logp_old: float, logp_new: float) -> None:
-        """One update, told of if it is due."""
-        old = int(self.ids[site])
-        self.ids[site] = new
-        self.step += 1
-        if self.watch.due(self.step, old != new):
-            self.events.append(Event(self.step, self.ids.copy(), Move(site, old, new, logp_old, logp_new)))
-
-
-def stack(states: Sequence[Ids]) -> Ids:
-    """States of several lengths as one (B, n) array, shorter ones filled up with FILL on the right."""
-    width = max(map(len, states))
-    rows = np.full((len(states), width), FILL, dtype=np.int64)
-    for row, ids in zip(rows, states, strict=True):
-        row[: len(ids)] = ids
-    return rows
-
-
-def _exact_logp(conditional: Conditional, law: Law, ids: Ids, site: int, token: int) -> float:
-    """log p_tau of a token that may have been left out of the law: then the model is asked again."""
-    known = law.logp(token)
-    if known is not None:
-        return known
-    row = conditional.log_probs(ids[None], np.array([site]))[0]
-    return law.tempered(float(row[token]))
-
-
-def advance(conditional: Conditional, chains: Sequence[Chain], rows: int = 64) -> None:
-    """The plain engine: one step of every chain that is not at its horizon, at most `rows` conditionals a call."""
-    ready = sorted((c for c in chains if c.step < c.horizon and c.broken is None), key=lambda c: len(c.ids))
-    for batch in (ready[k : k + rows] for k in range(0, len(ready), rows)):
-        plans = [chain.plan(1) for chain in batch]
-        sites = np.array([int(site[0]) for site, _ in plans])
-        stood = [int(chain.ids[site]) for chain, site in zip(batch, sites, strict=True)]
-        rows_found = conditional.log_probs(stack([chain.ids for chain in batch]), sites)
-        found = laws(rows_found, [chain.tau for chain in batch], stood)
-        for chain, site, (_, uniform), law in zip(batch, sites.tolist(), plans, found, strict=True):
-            if law is None:
-                chain.broken = site
-                continue
-            new, old = law.draw(float(uniform[0])), int(chain.ids[site])
-            chain.apply(site, new, _exact_logp(conditional, law, chain.ids, site, old), _logp(law, new))
-
-
-def _logp(law: Law, token: int) -> float:
-    known = law.logp(token)
-    assert known is not None  # a token that was drawn was kept
-    return known
-
-
-class Present:
-    """The stretches of one state: site i keeps its token while low[i] <= uniform * total[i] < high[i].
-
-    A site that is not known yet has an empty stretch: whoever draws there stops.
-    """
-
-    __slots__ = ("high", "known", "low", "total")
-
-    def __init__(self, n: int) -> None:
-        self.low, self.high = np.full(n, np.inf), np.full(n, np.inf)
-        self.total = np.ones(n)
-        self.known = np.zeros(n, dtype=bool)
-
-    def learn(self, site: int, law: Law, token: int) -> None:
-        self.low[site], self.high[site], self.total[site] = law.stretch(token)
-        self.known[site] = True
-
-
-class Memory:
-    """Laws by (site, temperature, masked context) and stretches by state, the least lately used forgotten first."""
-
-    def __init__(self, limit: int) -> None:
-        self.limit, self.size = limit, 0
-        self._held: OrderedDict[tuple[int, float, bytes], tuple[Law | Present, int]] = OrderedDict()
-
-    def law(self, site: int, tau: float, ids: Ids) -> Law | None:
-        found = self._get(self.key(site, tau, ids))
-        return found if isinstance(found, Law) else None
-
-    def keep_law(self, site: int, tau: float, ids: Ids, law: Law) -> None:
-        self._put(self.key(site, tau, ids), law, law.nbytes)
-
-    def stretches(self, tau: float, ids: Ids) -> Present | None:
-        found = self._get((-1, tau, ids.tobytes()))
-        return found if isinstance(found, Present) else None
-
-    def keep_stretches(self, tau: float, ids: Ids, present: Present) -> None:
-        self._put((-1, tau, ids.tobytes()), present, 25 * len(ids))
-
-    @staticmethod
-    def key(site: int, tau: float, ids: Ids) -> tuple[int, float, bytes]:
-        """What a conditional depends on: the site, the temperature and the masked context."""
-        context = ids.copy()
-        context[site] = FILL
-        return site, tau, context.tobytes()
-
-    def _get(self, key: tuple[int, float, bytes]) -> "Law | Present | None":
-        found = self._held.get(key)
-        if found is None:
-            return None
-        self._held.move_to_end(key)
-        return found[0]
-
-    def _put(self, key: tuple[int, float, bytes], value: "Law | Present", size: int) -> None:
-        size += len(key[2]) + OVERHEAD
-        before = self._held.pop(key, None)
-        self.size += size - (before[1] if before else 0)
-        self._held[key] = (value, size)
-        while self.size > self.limit and self._held:
-            _, (_, forgotten) = self._held.popitem(last=False)
-            self.size -= forgotten
-
-
-class Price:
-    """What a call of R rows takes, a + b R seconds, fitted by least squares to the calls so far, old ones fading."""
-
-    FADE = 0.98
-
-    def __init__(self) -> None:
-        self._sums = np.zeros(5)
-
-    def saw(self, rows: int, seconds: float) -> None:
-        self._sums = self.FADE * self._sums + np.array([1, rows, seconds, rows * rows, rows * seconds])
-
-    def worth(self, chains: int) -> float:
-        """The chance of being used from which on one more row is worth computing now."""
-        count, r, t, rr, rt = self._sums
-        spread = count * rr - r * r
-        if count < 3 or spread < 1e-9:
-            return 0.3
-        b = max((count * rt - r * t) / spread, 1e-12)
-        a = max((t - b * r) / count, 0.0)
-        return float(min(max(b / (a / chains + b), 0.02), 1.0))
-
-
-class Ask(NamedTuple):
-    """A conditional that is wanted: the state, the temperature, the site."""
-
-    ids: Ids
-    tau: float
-    site: int
+FIRST_BLOCK = 4
+"""Number of steps that are compared at once after a change; four times more each time nothing changes."""
+LONG_BLOCK = 4096
+"""The same for a chain that has not changed for a whole window."""
+ELEMENTS = 1 << 14
+"""Maximum number of steps of all chains that are compared at once."""
+HELD = 8
+"""Number of held chains that share a call in better precision, as long as others can run."""
+WORTH_KEEPING = 0.3
+"""A conditional is kept where the next draw from it is answered with at least this chance."""
 
 
 class Counters:
-    """What an engine did: steps of all chains, rows and calls of the model, and the seconds that those took."""
+    """What an engine did: steps of all chains, rows and calls of the model, and the seconds that those took.
+
+    again: rows that were computed in a better precision, checks among them.
+    """
 
     def __init__(self) -> None:
-        self.steps = self.rows = self.calls = 0
+        self.steps = self.rows = self.calls = self.again = 0
         self.seconds = 0.0
+
+
+class _Asked(NamedTuple):
+    """R conditionals that are wanted, each with the uniforms of the draw: of which chains, at which sites."""
+
+    rows: Ids
+    sites: Ids
+    uniforms: NDArray[np.float64]
+
+    def at(self, places: Ids | list[int]) -> "_Asked":
+        """Some of them."""
+        return _Asked(self.rows[places], self.sites[places], self.uniforms[places])
+
+
+def _joined(parts: list[_Asked]) -> _Asked:
+    return _Asked(np.concatenate([part.rows for part in parts]), np.concatenate([part.sites for part in parts]),
+                  np.concatenate([part.uniforms for part in parts]))
+
+
+class _Repeated(NamedTuple):
+    """A draw that is made in a better precision: its context, and what the level before said.
+
+    chain: the chain that is held for it, None where a certain draw is checked.
+    """
+
+    chain: Chain | None
+    row: int
+    ids: Ids
+    site: int
+    tau: float
+    uniforms: NDArray[np.float64]
+    level: int
+    token: int
+    fast: BlockRows | None
 
 
 class Engine:
@@ -279,175 +98,337 @@ class Engine:
 
     def __init__(self, conditional: Conditional, rows: int = 64, memory: int = 256 << 20) -> None:
         self.conditional, self.rows = conditional, rows
-        self.memory = Memory(memory)
-        self.price, self.counters = Price(), Counters()
+        self.cache, self.cost, self.counters = ConditionalCache(memory), CostModel(), Counters()
+        self.precision = Precision(conditional)
+        self.population = Population()
+        self._repeated: list[_Repeated] = []
+        self._checks: list[_Repeated] = []
 
     def advance(self, chains: Sequence[Chain]) -> None:
         """Every chain as far as what is known carries it, then one round of the model for those that wait."""
-        waiting = []
-        for chain in chains:
-            before = chain.step
-            if chain.broken is None and self._glide(chain):
-                waiting.append(chain)
-            self.counters.steps += chain.step - before
-        if waiting:
-            self._ask(waiting)
+        people = self.population
+        rows = people.rows_of(chains)
+        people.horizon[rows] = [-1 if chain.broken is not None else chain.horizon for chain in chains]
+        before = int(people.step[rows].sum())
+        ready = rows[(people.step[rows] < people.horizon[rows]) & ~people.held[rows]]
+        waiting = self._run_until_unknown(ready)
+        if len(waiting.rows):
+            self._answer(waiting)
+        if self._repeated and (not len(waiting.rows) or len(self._repeated) >= HELD):
+            self._repeat()
+        steps = people.step[rows]
+        self.counters.steps += int(steps.sum()) - before
+        for chain, step in zip(chains, steps.tolist(), strict=True):
+            chain.step = step
 
-    def _glide(self, chain: Chain) -> bool:
-        """Run a chain to its horizon or to the first law that is not known; whether it waits for that law."""
-        while chain.step < chain.horizon:
-            present = chain.present
-            if present is None:
-                present = chain.present = self._arrive(chain)
-            sites, uniforms = chain.plan(min(chain.block, chain.horizon - chain.step))
-            scaled = uniforms * present.total[sites]
-            leaves = (scaled < present.low[sites]) | (scaled >= present.high[sites])
-            k = int(leaves.argmax())
-            if not leaves[k]:
-                self._pass(chain, sites, len(sites))
-                chain.block = min(4 * chain.block, AHEAD)
+    def check(self, ids: Ids, site: int, tau: float, uniforms: NDArray[np.float64], token: int) -> None:
+        """Draw once more, in the best precision, what was drawn with certainty; `precision` counts what differs."""
+        self._checks.append(_Repeated(None, -1, ids, site, tau, uniforms, 1, token, None))
+        if len(self._checks) >= self.rows:
+            self._repeat()
+
+    def finish_checks(self) -> None:
+        """Compute what is left of the draws that are checked."""
+        if self._checks:
+            self._repeat()
+
+    def _run_until_unknown(self, ready: Ids) -> _Asked:
+        """Run chains to their horizons or to a conditional that is not known; those that wait, and for what."""
+        people = self.population
+        waiting: list[_Asked] = []
+        block, passed = FIRST_BLOCK, np.zeros(len(people.step), dtype=np.int64)
+        while len(ready):
+            places = people.planned(ready)
+            room = np.minimum(people.horizon[ready] - people.step[ready], WINDOW - places)
+            size = int(min(block, room.max(), max(1, ELEMENTS // len(ready))))
+            block *= 4
+            ahead = np.arange(size)
+            steps = np.minimum(places[:, None] + ahead, WINDOW - 1)
+            of = ready[:, None]
+            sites, uniforms = people.sites[of, steps], people.uniforms[of, steps]
+            stays = ((people.low[of, sites] <= uniforms) & (uniforms < people.high[of, sites])).all(axis=2)
+            stops = ~stays & (ahead < room[:, None])
+            stop = stops.any(axis=1)
+            counts = np.where(stop, stops.argmax(axis=1), np.minimum(size, room))
+            self._skip_unchanged(ready, counts)
+            passed[ready] = np.where(stop, 0, passed[ready] + counts)
+            for row in ready[passed[ready] >= WINDOW].tolist():
+                self._run_long(row)
+                passed[row] = 0
+            at = np.flatnonzero(stop)
+            rest = ready[~stop]
+            chosen = _Asked(ready[at], sites[at, counts[at]], uniforms[at, counts[at]])
+            unknown, went_on = self._draw_from_cache(chosen)
+            waiting.append(unknown)
+            ready = np.concatenate([went_on, rest])
+            ready = ready[people.step[ready] < people.horizon[ready]]
+        return _joined(waiting) if waiting else _Asked(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, 2)))
+
+    def _run_long(self, row: int) -> None:
+        """Pass over the steps of one chain in which nothing changes, many at a time."""
+        people = self.population
+        chain = people.chain(row)
+        assert chain is not None
+        while (room := int(people.horizon[row] - people.step[row])) > 0:
+            sites, uniforms = chain.plan(int(people.step[row]), min(room, LONG_BLOCK))
+            stays = ((people.low[row, sites] <= uniforms) & (uniforms < people.high[row, sites])).all(axis=1)
+            count = len(sites) if stays.all() else int(stays.argmin())
+            self._skip_unchanged(np.array([row]), np.array([count]), sites)
+            if count < len(sites):
+                return
+
+    def _skip_unchanged(self, rows: Ids, counts: Ids, sites: Ids | None = None) -> None:
+        """So many steps of each chain in which nothing changed; the states that are wanted become events.
+
+        sites: of the steps of a single chain; where they are not given they stand in its window.
+        """
+        people = self.population
+        ends = people.step[rows] + counts
+        for k in np.flatnonzero(ends >= people.next_due[rows]).tolist():
+            row = int(rows[k])
+            chain = people.chain(row)
+            assert chain is not None
+            while (step := int(people.next_due[row])) <= ends[k]:
+                if sites is not None:
+                    site = int(sites[step - people.step[row] - 1])
+                else:
+                    site = int(people.sites[row, step - people.start[row] - 1])
+                token, logp = int(people.ids[row, site]), float(people.logp[row, site])
+                chain.events.append(Event(step, chain.ids.copy(), Move(site, token, token, logp, logp)))
+                people.next_due[row] = chain.schedule.next_due(step)
+        people.step[rows] = ends
+        people.rate[rows] *= (1 - 1 / 32) ** np.minimum(counts, 1000)
+
+    def _draw_from_cache(self, asked: _Asked) -> tuple[_Asked, Ids]:
+        """Draw where the cache has the conditional: (what is not known, the chains that went on)."""
+        people = self.population
+        contexts = people.ids[asked.rows]
+        contexts[np.arange(len(contexts)), asked.sites] = FILL
+        unknown, found, columns = [], [], []
+        for k, (row, site, n, tau) in enumerate(zip(
+                asked.rows.tolist(), asked.sites.tolist(), people.length[asked.rows].tolist(),
+                people.tau[asked.rows].tolist(), strict=True)):
+            known: TokenDistribution | None = self.cache.get((site, tau, contexts[k, :n].tobytes()))
+            drawn = known.draw(*asked.uniforms[k].tolist()) if known is not None else None
+            if known is None or (drawn is None and known.level == 0):
+                unknown.append(k)
                 continue
-            self._pass(chain, sites, k)
-            site = int(sites[k])
-            law = self._law(chain, site)
-            if law is None:
-                return True
-            if not present.known[site]:
-                present.learn(site, law, int(chain.ids[site]))
-            self._update(chain, site, float(uniforms[k]), law)
-        return False
+            logp_old = known.logp(int(people.ids[row, site]))
+            if drawn is None or logp_old is None or not drawn.certain:
+                level = known.level if drawn is None or logp_old is None else known.level + 1
+                self._hold(_Repeated(people.chain(row), row, people.ids[row, :n].copy(), site, tau, asked.uniforms[k],
+                                     level, -1, None))
+                continue
+            ends = known.ends(drawn.token)
+            assert ends is not None
+            (a, b), (c, d) = ends
+            found.append(k)
+            columns.append((drawn.token, logp_old, drawn.logp, (a, c), (b, d)))
+        went_on = asked.rows[found]
+        if found:
+            tokens, logp_old_of, logp_new, low, high = (np.array(column) for column in zip(*columns, strict=True))
+            self._update(went_on, asked.sites[found], tokens, logp_old_of, logp_new, low, high)
+        return asked.at(unknown), went_on
 
-    def _arrive(self, chain: Chain) -> Present:
-        found = self.memory.stretches(chain.tau, chain.ids)
-        if found is None:
-            found = Present(len(chain.ids))
-            self.memory.keep_stretches(chain.tau, chain.ids, found)
-        return found
+    def _update(self, rows: Ids, sites: Ids, tokens: Ids, logp_old: NDArray[np.float64], logp_new: NDArray[np.float64],
+                low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
+        """One step of each of these chains, at one site each; states that are wanted become events."""
+        people = self.population
+        old = people.ids[rows, sites]
+        changed = old != tokens
+        moved = rows[changed]
+        self._leave_states(moved)
+        people.step[rows] += 1
+        people.rate[rows] += (changed - people.rate[rows]) / 32
+        people.ids[rows, sites] = tokens
+        self._enter_states(moved)
+        people.known[rows, sites] = True
+        people.low[rows, sites], people.high[rows, sites], people.logp[rows, sites] = low, high, logp_new
+        steps = people.step[rows]
+        due = (steps >= people.next_due[rows]) | (
+            changed & people.on_change[rows] & (steps >= people.burn_in[rows]))
+        for k in np.flatnonzero(due).tolist():
+            row, step = int(rows[k]), int(steps[k])
+            chain = people.chain(row)
+            assert chain is not None
+            chain.events.append(Event(step, chain.ids.copy(), Move(int(sites[k]), int(old[k]), int(tokens[k]),
+                                                                   float(logp_old[k]), float(logp_new[k]))))
+            if step >= people.next_due[row]:
+                people.next_due[row] = chain.schedule.next_due(step)
 
-    def _law(self, chain: Chain, site: int) -> Law | None:
-        if chain.answer is not None and chain.answer[0] == site:
-            return chain.answer[1]
-        return self.memory.law(site, chain.tau, chain.ids)
+    def _leave_states(self, rows: Ids) -> None:
+        """Keep what is known of the states that these chains leave: a chain that flickers comes back."""
+        people = self.population
+        for row in rows[people.known[rows].sum(axis=1) > 1].tolist():
+            found = people.stay_intervals(row)
+            self.cache.put(self._state_key(row), found, found.nbytes)
 
-    def _pass(self, chain: Chain, sites: Ids, count: int) -> None:
-        """`count` steps in which nothing changed; those that are due are told of."""
-        if not count:
-            return
-        start = chain.step
-        for step in chain.watch.due_unchanged(start, start + count):
-            site = int(sites[step - start - 1])
-            token = int(chain.ids[site])
-            law = self._law(chain, site)
-            if law is None:  # its stretch is known, the law itself was forgotten
-                law = self._compute([Ask(chain.ids, chain.tau, site)])[0]
-                assert law is not None
-            logp = _logp(law, token)
-            chain.events.append(Event(step, chain.ids.copy(), Move(site, token, token, logp, logp)))
-        chain.step = start + count
-        chain.change_rate *= (1 - 1 / 32) ** min(count, 1000)
+    def _enter_states(self, rows: Ids) -> None:
+        """Look up what is known of the states that these chains have come to."""
+        people = self.population
+        people.forget_stay_intervals(rows)
+        for row in rows.tolist():
+            found = self.cache.get(self._state_key(row))
+            if found is not None:
+                people.set_stay_intervals(row, found)
 
-    def _update(self, chain: Chain, site: int, uniform: float, law: Law) -> None:
-        """One step whose token is drawn; a change begins a new state."""
-        new, old = law.draw(uniform), int(chain.ids[site])
-        logp_old = _exact_logp(self.conditional, law, chain.ids, site, old)
-        chain.apply(site, new, logp_old, _logp(law, new))
-        changed = new != old
-        chain.change_rate += (changed - chain.change_rate) / 32
-        if changed:
-            chain.block = FIRST_BLOCK
-            chain.present = self._arrive(chain)
-            chain.present.learn(site, law, new)  # its context has not changed
-            chain.answer = (site, law)
+    def _state_key(self, row: int) -> tuple[int, float, bytes]:
+        people = self.population
+        return -1, float(people.tau[row]), people.ids[row, : people.length[row]].tobytes()
 
-    def _ask(self, waiting: Sequence[Chain]) -> None:
-        """The laws that chains wait for, and, in the same batch, those that they are likely to want next."""
-        worth = self.price.worth(len(waiting))
-        room = max(0, self.rows - len(waiting) % self.rows) if len(waiting) % self.rows else 0
-        wanted = [Ask(chain.ids, chain.tau, int(chain.plan(1)[0][0])) for chain in waiting]
-        more = [item for chain in waiting for item in self._ahead(chain, worth)] if room else []
+    def _answer(self, waiting: _Asked) -> None:
+        """The draws that chains wait for and, in the same batch, conditionals that they are likely to want next."""
+        people = self.population
+        threshold = self.cost.threshold(len(waiting.rows))
+        room = -len(waiting.rows) % self.rows
+        more = [item for k in np.flatnonzero(1 - people.rate[waiting.rows] > threshold).tolist() if room
+                for item in self._prefetch(int(waiting.rows[k]), threshold)]
         more.sort(key=lambda item: -item[0])
-        found = self._compute(wanted + [ask for _, ask in more[:room]])
-        for chain, ask, law in zip(waiting, wanted, found, strict=False):
-            if law is None:
-                chain.broken = ask.site
+        more = more[:room]
+        asked = waiting
+        if more:
+            _, rows, sites, uniforms = zip(*more, strict=True)
+            asked = _joined([waiting, _Asked(np.array(rows), np.array(sites), np.array(uniforms))])
+        wanted = np.arange(len(asked.rows)) < len(waiting.rows)
+        order = np.argsort(people.length[asked.rows], kind="stable")  # states of like length share a call
+        for start in range(0, len(order), self.rows):
+            part = order[start : start + self.rows]
+            self._call(asked.at(part), wanted[part])
+
+    def _prefetch(self, row: int, threshold: float) -> Iterator[tuple[float, int, int, NDArray[np.float64]]]:
+        """(chance of being used, row, site, uniforms) of the next steps at sites that are not known."""
+        people = self.population
+        stay = min(1.0 - float(people.rate[row]), 1 - 1e-9)
+        n = int(people.length[row])
+        reach = int(min(np.log(threshold) / np.log(stay), 4 * n))
+        place = int(people.step[row] - people.start[row])
+        seen = {int(people.sites[row, place])}
+        for k in range(place + 1, min(place + 1 + reach, WINDOW)):
+            site = int(people.sites[row, k])
+            if site in seen or people.known[row, site]:
+                continue
+            seen.add(site)
+            if self.cache.get(context_key(site, float(people.tau[row]), people.ids[row, :n])) is None:
+                yield stay ** (k - place), row, site, people.uniforms[row, k]
+
+    def _call(self, asked: _Asked, wanted: NDArray[np.bool_]) -> None:
+        """One call of the model in its fastest precision; certain draws are made, others wait for a better one."""
+        people, precision = self.population, self.precision
+        n = int(people.length[asked.rows].max())
+        ids, taus = people.ids[asked.rows, :n], people.tau[asked.rows]
+        precision.measure(taus.tolist())
+        cold = precision.cold(taus, 0)
+        begin = perf_counter()
+        rows = self.conditional.weigh(Draws(ids, asked.sites, taus, asked.uniforms[:, 0], cold))
+        taken = perf_counter() - begin
+        self.cost.observe(len(taus), taken)
+        self.counters.rows += len(taus)
+        self.counters.calls += 1
+        self.counters.seconds += taken
+        drawn = draw(rows, asked.uniforms, taus, cold, precision.tolerances[0])
+        old = ids[np.arange(len(ids)), asked.sites]
+        self._keep(rows, drawn, ids, asked.sites, taus, old, ~wanted, 0)
+        repeat = wanted & drawn.finite & ~drawn.certain
+        checked = wanted & drawn.certain & precision.to_check(asked.uniforms) if self.conditional.levels > 1 else repeat
+        for k in np.flatnonzero(repeat | checked).tolist():
+            row = int(asked.rows[k])
+            again = _Repeated(people.chain(row) if repeat[k] else None, row, ids[k, : people.length[row]].copy(),
+                              int(asked.sites[k]), float(taus[k]), asked.uniforms[k], 1, int(drawn.tokens[k]),
+                              rows.row(k))
+            if repeat[k]:
+                self._hold(again)
             else:
-                chain.answer = (ask.site, law)
+                self._checks.append(again)
+        self._take(asked.rows, asked.sites, drawn, wanted)
 
-    def _ahead(self, chain: Chain, worth: float) -> Iterator[tuple[float, Ask]]:
-        """Sites that are not known, in the order in which the chain will draw there, with the chance that it does."""
-        stay = max(1.0 - chain.change_rate, 1e-9)
-        reach = int(min(np.log(worth) / np.log(stay), 4 * len(chain.ids))) if stay < 1 else 4 * len(chain.ids)
-        if reach < 1:
-            return
-        sites, _ = chain.plan(1 + reach)
-        seen = {int(sites[0])}
-        present = chain.present
-        assert present is not None
-        for k, site in enumerate(sites[1:].tolist(), start=1):
-            if site not in seen and not present.known[site]:
-                seen.add(site)
-                if self.memory.law(site, chain.tau, chain.ids) is None:
-                    yield stay**k, Ask(chain.ids, chain.tau, site)
+    def _take(self, rows: Ids, sites: Ids, drawn: Drawn, wanted: NDArray[np.bool_]) -> None:
+        """Make the draws that are wanted and certain; a chain whose conditional is not finite is broken."""
+        for k in np.flatnonzero(wanted & ~drawn.finite).tolist():
+            chain = self.population.chain(int(rows[k]))
+            if chain is not None:
+                chain.broken = int(sites[k])
+        made = wanted & drawn.certain
+        if made.any():
+            self._update(rows[made], sites[made], drawn.tokens[made], drawn.logp_old[made], drawn.logp_new[made],
+                         drawn.low[made], drawn.high[made])
 
-    def laws_for(self, asked: Sequence[Ask]) -> list[Law | None]:
-        """The law of each ask, from memory or else from the model, equal asks computed once; None where it is none."""
-        found = [self.memory.law(ask.site, ask.tau, ask.ids) for ask in asked]
-        missing: dict[tuple[int, float, bytes], list[int]] = {}
-        for k, (ask, law) in enumerate(zip(asked, found, strict=True)):
-            if law is None:
-                missing.setdefault(self.memory.key(ask.site, ask.tau, ask.ids), []).append(k)
-        for places, law in zip(missing.values(), self._compute([asked[places[0]] for places in missing.values()]),
-                               strict=True):
-            for k in places:
-                found[k] = law
-        return found
+    def _keep(self, rows: BlockRows, drawn: Drawn, ids: Ids, sites: Ids, taus: NDArray[np.float64], old: Ids,
+              always: NDArray[np.bool_], level: int) -> None:
+        """Keep the conditionals that are likely to be asked again, and those that were asked ahead."""
+        places = np.arange(len(taus))
+        beside = old // len(rows.inside[0])
+        mass = rows.masses[places, rows.chosen] + np.where(beside != rows.chosen, rows.masses[places, beside], 0.0)
+        cold = self.precision.cold(taus, level)
+        tolerance = self.precision.tolerances[level]
+        kept = (always | (mass >= WORTH_KEEPING)) & drawn.finite & (drawn.certain | ~cold)
+        for k in np.flatnonzero(kept).tolist():
+            tau, site = float(taus[k]), int(sites[k])
+            shift = 0.0 if cold[k] or not tolerance else tolerance / tau
+            state = ids[k][ids[k] != FILL]
+            known = self.cache.distribution(site, tau, state)
+            if known is None or known.level != level:
+                known = TokenDistribution(rows.masses[k], shift, level)
+            known.learn(rows, k, int(old[k]))
+            self.cache.keep(site, tau, state, known)
 
-    def pll(self, ids: Ids, tau: float) -> float | None:
-        """Pseudo-log-likelihood sum_i log p(x_i | x_-i) at tau = 1, in nats, from what is known at tau and the model.
+    def _hold(self, again: _Repeated) -> None:
+        """A chain waits for a draw in a better precision."""
+        self.population.held[again.row] = True
+        self._repeated.append(again)
+
+    def _repeat(self) -> None:
+        """The draws of held chains in better precision, and, where there is room, those that are checked."""
+        best = self.conditional.levels - 1
+        held, self._repeated = self._repeated, []
+        for level in sorted({again.level for again in held} | ({best} if self._checks else set())):
+            group = [again for again in held if again.level == level]
+            if level == best:
+                room = max(self.rows - len(group), 0)
+                group, self._checks = group + self._checks[:room], self._checks[room:]
+            for start in range(0, len(group), self.rows):
+                self._repeat_at(level, group[start : start + self.rows])
+
+    def _repeat_at(self, level: int, group: list[_Repeated]) -> None:
+        people, precision = self.population, self.precision
+        width = max(len(again.ids) for again in group)
+        ids = np.full((len(group), width), FILL, dtype=np.int64)
+        for row, again in zip(ids, group, strict=True):
+            row[: len(again.ids)] = again.ids
+        sites, taus = np.array([again.site for again in group]), np.array([again.tau for again in group])
+        uniforms = np.array([again.uniforms for again in group])
+        cold = precision.cold(taus, level)
+        rows = self.conditional.weigh(Draws(ids, sites, taus, uniforms[:, 0], cold), level)
+        self.counters.again += len(group)
+        drawn = draw(rows, uniforms, taus, cold, precision.tolerances[level])
+        wanted = np.array([again.chain is not None for again in group])
+        old = ids[np.arange(len(ids)), sites]
+        self._keep(rows, drawn, ids, sites, taus, old, wanted, level)
+        for k, again in enumerate(group):
+            if again.fast is not None:
+                precision.observe(again.level - 1 if again.chain is not None else 0, again.fast,
+                                  rows.row(k), taus[k : k + 1])
+            if again.chain is None:
+                precision.checked += 1
+                precision.differed += int(drawn.tokens[k]) != again.token
+                continue
+            people.held[again.row] = False
+            if drawn.finite[k] and not drawn.certain[k]:
+                self._hold(again._replace(level=level + 1, fast=rows.row(k)))
+        self._take(np.array([again.row for again in group]), sites, drawn, wanted)
+
+    def pll(self, ids: Ids) -> float | None:
+        """Pseudo-log-likelihood sum_i log p(x_i | x_-i) at tau = 1, in nats; log-probabilities are kept in the cache.
 
         None when a token of the state can never be drawn, or a conditional is not finite.
         """
-        found = {site: self.memory.law(site, tau, ids) for site in range(len(ids))}
-        missing = [site for site, law in found.items() if law is None]
-        found |= zip(missing, self._compute([Ask(ids, tau, site) for site in missing]), strict=True)
-        total = 0.0
-        for site, law in found.items():
-            token = int(ids[site])
-            logp = law.base_logp(token) if law is not None else None
-            if logp is None:  # too small a share at tau to be kept
-                logp = float(self.conditional.log_probs(ids[None], np.array([site]))[0, token])
-            total += logp
+        keys = [(-2, int(token), *context_key(site, 1.0, ids)) for site, token in enumerate(ids)]
+        found = [self.cache.get(key) for key in keys]
+        missing = np.array([site for site, logp in enumerate(found) if logp is None], dtype=np.int64)
+        for start in range(0, len(missing), self.rows):
+            sites = missing[start : start + self.rows]
+            rows = self.conditional.log_probs(np.repeat(ids[None], len(sites), axis=0), sites)
+            for site, row in zip(sites.tolist(), rows, strict=True):
+                found[site] = float(row[ids[site]])
+                self.cache.put(keys[site], found[site], 0)
+        total = float(np.sum(found))
         return total if np.isfinite(total) else None
-
-    def _compute(self, asked: Sequence[Ask]) -> list[Law | None]:
-        """Laws from the model, kept in memory; states of like length share a call."""
-        order = sorted(range(len(asked)), key=lambda k: len(asked[k].ids))
-        found: list[Law | None] = [None] * len(asked)
-        for start in range(0, len(order), self.rows):
-            batch = [asked[k] for k in order[start : start + self.rows]]
-            begin = perf_counter()
-            rows = self.conditional.log_probs(stack([ask.ids for ask in batch]), np.array([ask.site for ask in batch]))
-            taken = perf_counter() - begin
-            self.price.saw(len(batch), taken)
-            self.counters.rows += len(batch)
-            self.counters.calls += 1
-            self.counters.seconds += taken
-            made = laws(rows, [ask.tau for ask in batch], [int(ask.ids[ask.site]) for ask in batch])
-            for k, ask, law in zip(order[start:], batch, made, strict=False):
-                found[k] = law
-                if law is not None:
-                    self.memory.keep_law(ask.site, ask.tau, ask.ids, law)
-        return found
-
-
-def in_step_order(chains: Iterable[Chain]) -> Iterator[tuple[int, Event]]:
-    """(place of the chain, event) of all events up to where the slowest chain is, by step and then by chain."""
-    chains = list(chains)
-    frontier = min(chain.step for chain in chains)
-    ready = []
-    for k, chain in enumerate(chains):
-        while chain.events and chain.events[0].step <= frontier:
-            event = chain.events.popleft()
-            ready.append((event.step, k, event))
-    ready.sort(key=lambda item: item[:2])
-    yield from ((k, event) for _, k, event in ready)

@@ -9,7 +9,8 @@ conditionals of a joint law do not have.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mlmglauber.dynamics.engine import Chain, Engine, Watch
+from mlmglauber.dynamics.chain import Chain, OutputSchedule
+from mlmglauber.dynamics.engine import Engine
 from mlmglauber.models.conditionals import Ids
 
 
@@ -33,9 +34,9 @@ class _Descent:
 
     def __init__(self, ids: Sequence[int], max_sweeps: int, frozen: Sequence[int]) -> None:
         self.sweep = len(set(range(len(ids))) - set(frozen))
-        self.chain = Chain(ids, tau=0.0, seed=0, record="", number=0, watch=Watch(max_sweeps * self.sweep, every=0),
-                           scan="systematic", frozen=frozen)
-        self.chain.horizon = min(self.sweep, self.chain.watch.last)
+        self.chain = Chain(ids, tau=0.0, seed=0, record="", number=0,
+                           schedule=OutputSchedule(max_sweeps * self.sweep, every=0), scan="systematic", frozen=frozen)
+        self.chain.horizon = min(self.sweep, self.chain.schedule.last)
         self.path = [self.chain.ids.copy()]
         self.seen = {self.path[0].tobytes(): 0}
         self.ending: Ending | None = None
@@ -57,12 +58,12 @@ class _Descent:
             lowest = min(range(len(cycle)), key=lambda k: cycle[k].tolist())
             self.ending = Ending("fixed_point" if len(cycle) == 1 else "cycle", first,
                                  cycle[lowest:] + cycle[:lowest])
-        elif chain.step >= chain.watch.last:
+        elif chain.step >= chain.schedule.last:
             self.ending = Ending("unfinished", len(self.path), [chain.ids.copy()])
         else:
             self.seen[chain.ids.tobytes()] = len(self.path)
             self.path.append(chain.ids.copy())
-            chain.horizon = min(chain.step + self.sweep, chain.watch.last)
+            chain.horizon = min(chain.step + self.sweep, chain.schedule.last)
 
 
 def descend(engine: Engine, starts: Sequence[Sequence[int]], max_sweeps: int,

@@ -1,16 +1,13 @@
-"""Glauber dynamics: one step at one site, for a batch of independent chains.
+"""Glauber dynamics: the tempered conditionals, and the sites of the steps.
 
 x_i is redrawn from p_tau(v | x_-i) = softmax_v(l_i(v; x_-i) / tau), whatever token stood there.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.dynamics.law import laws
 from mlmglauber.dynamics.randomness import Stream
-from mlmglauber.models.conditionals import Conditional, Floats, Ids
+from mlmglauber.models.conditionals import Floats, Ids
 
 SCANS = ("random", "permutation", "systematic")
 
@@ -21,16 +18,6 @@ class NotFiniteError(ValueError):
     def __init__(self, row: int) -> None:
         super().__init__("the model gave a conditional that is not finite")
         self.row = row
-
-
-class Update(NamedTuple):
-    """What one step did to each of B chains: sites, tokens before and after, their log-probabilities in nats."""
-
-    sites: Ids
-    old: Ids
-    new: Ids
-    logp_old: NDArray[np.float64]
-    logp_new: NDArray[np.float64]
 
 
 def temper(log_probs: Floats, taus: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -76,28 +63,3 @@ def scan_sites(scan: str, stream: Stream, start: int, count: int, free: Ids) -> 
         orders = stream.uniforms(first * n, (last - first) * n).reshape(-1, n).argsort(axis=1, kind="stable")
         return free[orders.ravel()[start - first * n :][:count]]
     raise ValueError(f"scan {scan!r} is none of {', '.join(SCANS)}")
-
-
-def step(
-    conditional: Conditional, ids: Ids, sites: Ids, uniforms: NDArray[np.float64], taus: NDArray[np.float64]
-) -> tuple[Ids, Update]:
-    """One update of B independent chains.
-
-    ids: (B, n) states. sites: (B,). uniforms: (B,) on [0, 1). taus: (B,). Returns the new states and what happened.
-
-    >>> from mlmglauber.models.conditionals import TableConditional
-    >>> table = TableConditional([[[.8, .2], [.3, .7]], [[.6, .4], [.5, .5]]])
-    >>> after, update = step(table, np.array([[0, 1]]), np.array([0]), np.array([.9]), np.array([1.]))
-    >>> after, update.logp_new.round(4)
-    (array([[1, 1]]), array([-0.3567]))
-    """
-    after, columns = ids.copy(), []
-    log_probs = conditional.log_probs(ids, sites)
-    for k, law in enumerate(laws(log_probs, taus.tolist())):
-        if law is None:
-            raise NotFiniteError(k)
-        old, new = int(ids[k, sites[k]]), law.draw(float(uniforms[k]))
-        after[k, sites[k]] = new
-        columns.append((sites[k], old, new, law.tempered(float(log_probs[k, old])),
-                        law.tempered(float(log_probs[k, new]))))
-    return after, Update(*map(np.array, zip(*columns, strict=True)))

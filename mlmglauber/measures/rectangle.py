@@ -16,8 +16,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.dynamics.engine import stack
-from mlmglauber.models.conditionals import FILL, Conditional, Floats, Ids
+from mlmglauber.models.conditionals import FILL, Conditional, Floats, Ids, stack
 
 Values = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.models import checkpoint
-from mlmglauber.models.conditionals import FILL, Floats, Ids
+from mlmglauber.models.conditionals import FILL, Floats, Ids, OneLevel
 from mlmglauber.models.masked_lm import (
     allowed_tokens,
     library_versions,
@@ -30,7 +30,7 @@ PADDING = 8
 """Columns of padding that `again` adds."""
 
 
-class CausalLM:
+class CausalLM(OneLevel):
     """A TextModel without log_probs: single-site conditionals would take V forward passes each."""
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: int,

@@ -9,7 +9,7 @@ from mlmglauber.stream.errors import MlmError, ModelError, UsageError
 
 PROBE = "The quick brown fox jumps over the lazy dog and then it sleeps in the sun"
 """A plain sentence: a tokenizer that cuts it into three pieces a word or more is not the model's own."""
-DTYPES = ("auto", "float32", "bfloat16", "float16")
+DTYPES = ("auto", "float64", "float32", "bfloat16", "float16")
 LETTERS = 1000
 """Vocabularies below this size are alphabets, of proteins say, where a piece is a letter by intent."""
 

@@ -2,16 +2,47 @@
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlmglauber.models.blocks import BlockRows, block_rows
+from mlmglauber.models.blocks import Floats as Floats
+from mlmglauber.models.blocks import Ids as Ids
+
 FILL = -1
 """What fills up a shorter state on the right when states of several lengths share one array."""
 
-Ids = NDArray[np.int64]
-Floats = NDArray[np.floating[Any]]
+
+class Draws(NamedTuple):
+    """B conditionals that are to be drawn from, one draw each.
+
+    ids: (B, n) states, shorter ones filled up with FILL. sites: (B,) one site each. taus: (B,) temperatures. uniforms:
+    (B,) the first uniform of each draw. cold: (B,) True where the argmax is taken in the place of a draw.
+    """
+
+    ids: Ids
+    sites: Ids
+    taus: NDArray[np.float64]
+    uniforms: NDArray[np.float64]
+    cold: NDArray[np.bool_]
+
+    @property
+    def old(self) -> Ids:
+        """(B,) the tokens that stand at the sites."""
+        return self.ids[np.arange(len(self.ids)), self.sites]
+
+
+def stack(states: Sequence[Ids]) -> Ids:
+    """States of several lengths as one (B, n) array, shorter ones filled up with FILL on the right."""
+    width = max(map(len, states))
+    if all(len(ids) == width for ids in states):
+        return np.array(states, dtype=np.int64)
+    rows = np.full((len(states), width), FILL, dtype=np.int64)
+    for row, ids in zip(rows, states, strict=True):
+        row[: len(ids)] = ids
+    return rows
 
 
 class Conditional(Protocol):
@@ -20,6 +51,8 @@ class Conditional(Protocol):
     vocab_size: int
     allowed: NDArray[np.bool_]
     """(V,) True for the tokens that may be drawn; the others have probability 0."""
+    levels: int
+    """Number of precisions in which it answers, from the fastest, 0, to the one that defines the chain, levels - 1."""
 
     def log_probs(self, ids: Ids, sites: Ids) -> Floats:
         """Log-probabilities at tau = 1, in nats, renormalised over the allowed tokens.
@@ -28,6 +61,14 @@ class Conditional(Protocol):
         sites: (B,) one site for each state; the token that stands there has no influence.
         Returns (B, V), float32 or better, -inf where a token is not allowed.
         """
+        ...
+
+    def log_probs_at(self, ids: Ids, sites: Ids, level: int) -> Floats:
+        """The same in one of the `levels`; -1 is the one that defines the chain."""
+        ...
+
+    def weigh(self, draws: Draws, level: int = 0) -> BlockRows:
+        """What draws from these conditionals read, in one of the `levels`; few numbers a row, not V."""
         ...
 
 
@@ -56,7 +97,26 @@ class TextModel(Conditional, Protocol):
         ...
 
 
-class TableConditional:
+class OneLevel:
+    """A conditional of which log_probs itself defines the chain: what is left to answer, in numpy and float64."""
+
+    levels = 1
+
+    def log_probs(self, ids: Ids, sites: Ids) -> Floats:
+        """See Conditional."""
+        raise NotImplementedError
+
+    def log_probs_at(self, ids: Ids, sites: Ids, level: int) -> Floats:
+        """See Conditional."""
+        return self.log_probs(ids, sites)
+
+    def weigh(self, draws: Draws, level: int = 0) -> BlockRows:
+        """See Conditional."""
+        rows = self.log_probs(draws.ids, draws.sites)
+        return block_rows(rows, draws.old, draws.taus, draws.uniforms, draws.cold)
+
+
+class TableConditional(OneLevel):
     """Conditionals from tables of numbers: exact, tiny, no torch.
 
     tables[i] has shape (V,) * n: its first n - 1 axes are the other sites in order, its last is the token at site i.

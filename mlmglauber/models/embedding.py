@@ -3,7 +3,6 @@
 import hashlib
 import importlib.util
 import json
-import math
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from mlmglauber import __version__
 from mlmglauber.models import checkpoint
 from mlmglauber.models.importing import uncollected
-from mlmglauber.models.masked_lm import ROWS_TOGETHER, pick_device, position_limit, template
+from mlmglauber.models.masked_lm import pick_device, position_limit, template
 from mlmglauber.models.plain_text import plain_encoder
 from mlmglauber.stream.errors import MlmError, ModelError, UsageError
 
@@ -144,12 +143,9 @@ class Embedder:
 
     def _forward(self, tokens: list[list[int]], width: int) -> NDArray[np.float32]:
         torch = self._torch
-        # The encoder's products have len(rows) * width rows, a Dense module's len(rows): multiples of ROWS_TOGETHER.
-        fill = -len(tokens) % (ROWS_TOGETHER // (1 if self._dense else math.gcd(ROWS_TOGETHER, width)))
-        rows = tokens + [tokens[-1]] * fill
-        ids = np.full((len(rows), width), self.tokenizer.pad_token_id or 0, dtype=np.int64)
-        mask = np.zeros((len(rows), width), dtype=np.int64)
-        for k, row in enumerate(rows):
+        ids = np.full((len(tokens), width), self.tokenizer.pad_token_id or 0, dtype=np.int64)
+        mask = np.zeros((len(tokens), width), dtype=np.int64)
+        for k, row in enumerate(tokens):
             ids[k, : len(row)] = row
             mask[k, : len(row)] = 1
         features = {"input_ids": torch.from_numpy(ids).to(self.device),

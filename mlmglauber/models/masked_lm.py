@@ -4,10 +4,10 @@ p_i(v | x_-i) = softmax_v(l_i(v)), l_i the logits at site i of the state with si
 special tokens. Only the masked row of each state reaches the language-model head: never (B, n, V) logits.
 """
 
-import math
+import copy
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from mlmglauber import __version__
 from mlmglauber.models import checkpoint
-from mlmglauber.models.conditionals import FILL, Ids
+from mlmglauber.models.blocks import BlockRows, Floats, Ids
+from mlmglauber.models.conditionals import FILL, Draws
+from mlmglauber.models.device_draws import as_tensors, device_block_rows
 from mlmglauber.models.importing import uncollected
 from mlmglauber.models.plain_text import plain_encoder
 from mlmglauber.stream.errors import MlmWarning, ModelError, RecordError, UsageError
@@ -33,20 +35,19 @@ LEAKY = frozenset({"convbert", "fnet", "funnel", "mobilebert", "nystromformer", 
 WIDTHS = 8
 """Rows are padded to a multiple of so many tokens, so that texts of many lengths share forward passes."""
 
-ROWS_TOGETHER = 4
-"""A matrix product of so many rows, or a multiple, gives each row the same bits whatever stands beside it.
-
-Measured on CPU in float32 (MKL; AVX-512, AVX2 and SSE 4.2; 1 to 16 threads): rows go to the threads in blocks of four,
-and one, two or three that are left over are summed in another order. With 2 threads that befalls products of 9 to 11
-rows too. So rows are filled up, and a conditional does not depend on the company it is computed in.
-"""
+Finish = Callable[[Any, Ids], tuple[Any, ...]]
+"""Makes arrays with a row for each member of a batch from the batch's logits and its members."""
 
 
 class MaskedLM:
-    """A TextModel over a checkpoint with a masked-language-model head."""
+    """A TextModel over a checkpoint with a masked-language-model head.
+
+    `levels`: a chain is defined by the weights in float64; float32, and bfloat16 before it where `exact` asks for that,
+    are faster ways to the same tokens. A model in bfloat16 or float16 alone has chains of its own, in one level.
+    """
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: int, device: str,
-                 exact_width: bool) -> None:
+                 exact_width: bool, exact: bool = False) -> None:
         import torch
 
         self.name, self.rows, self.device = name, rows, device
@@ -69,21 +70,21 @@ class MaskedLM:
         self._wanted: Any = None
         self._halved = False
         self._torch = torch
-        model.base_model.register_forward_hook(self._keep_wanted)
-        for module in model.modules():
-            if type(module).__name__ in ("GELU", "GELUActivation"):
-                module.register_forward_pre_hook(_contiguous)
+        self._models = [model, *(copy.deepcopy(model).to(dtype) for dtype in _better(torch, model.dtype, exact))]
+        self.levels = len(self._models)
+        for each in self._models:
+            each.base_model.register_forward_hook(self._keep_wanted)
         self._try_out()
 
     @classmethod
     def open(cls, name: str, *, label: str | None = None, revision: str | None = None, device: str = "auto",
              dtype: str = "auto", rows: int = 64, exact_width: bool = False, trust_remote_code: bool = False,
-             allow_pickle: bool = False) -> "MaskedLM":
+             allow_pickle: bool = False, exact: bool = False) -> "MaskedLM":
         """Load a checkpoint from a directory or, by name, from the hub and its cache.
 
         label: the name that messages and records use. rows: states a forward pass. exact_width: do not pad rows to a
-        multiple of WIDTHS, for states that are all of one length. Errors: ModelError and UsageError, each with its
-        reason, before a number is computed.
+        multiple of WIDTHS, for states that are all of one length. exact: with bfloat16 or float16, the chains of the
+        float64 conditionals. Errors: ModelError and UsageError, each with its reason, before a number is computed.
         """
         label = label or name
         with uncollected():
@@ -92,16 +93,18 @@ class MaskedLM:
                 name, label, masked=True, revision=revision, dtype=dtype, trust_remote_code=trust_remote_code,
                 allow_pickle=allow_pickle)
         return cls(model.to(device), tokenizer, name=label, identity=identity, rows=rows, device=device,
-                   exact_width=exact_width)
+                   exact_width=exact_width, exact=exact)
 
     def encode(self, text: str) -> list[int]:
         """See TextModel. "[MASK]" in a text is a bracket, a word and a bracket."""
         return self._encode(text)
 
     def decode(self, ids: Sequence[int]) -> str:
+        """See TextModel."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False))
 
     def check_ids(self, ids: Sequence[int]) -> None:
+        """See TextModel."""
         for token in ids:
             if not 0 <= token < self.vocab_size:
                 raise RecordError(f"token id {token} is outside the model's {self.vocab_size} tokens; these ids are of "
@@ -110,7 +113,7 @@ class MaskedLM:
                 piece = self.tokenizer.convert_ids_to_tokens(token)
                 raise RecordError(f"token id {token} ({piece}) is a special token, which no state holds; leave it out")
 
-    def log_probs_again(self, ids: Ids, sites: Ids) -> NDArray[np.float32]:
+    def log_probs_again(self, ids: Ids, sites: Ids) -> Floats:
         """The same conditionals by another way through the hardware; what differs from log_probs is rounding.
 
         In reverse order, one block of padding wider, and by the plain attention kernel where the model uses a fused
@@ -119,51 +122,79 @@ class MaskedLM:
         with plain_attention():
             return self.log_probs(ids[::-1], sites[::-1], 0 if self.model.config.model_type in LEAKY else WIDTHS)[::-1]
 
-    def log_probs(self, ids: Ids, sites: Ids, wider: int = 0) -> NDArray[np.float32]:
-        """See Conditional. float32; on CPU a row's bits do not depend on the other rows (see ROWS_TOGETHER).
+    def log_probs(self, ids: Ids, sites: Ids, wider: int = 0, level: int = 0) -> Floats:
+        """See Conditional. Rounding depends on the rows beside, the threads and the processor: about 1e-6 in float32.
 
         wider: so many tokens of padding more, as far as there are positions for them.
         """
+        def finish(logits: Any, _: Ids) -> tuple[Floats]:
+            return (np.asarray(self._torch.log_softmax(logits, dim=1).cpu().numpy()),)
+
+        if not len(ids):
+            return np.empty((0, self.vocab_size), dtype=np.float32)
+        return np.asarray(self._answer(ids, sites, level, finish, wider)[0])
+
+    def log_probs_at(self, ids: Ids, sites: Ids, level: int) -> Floats:
+        """See Conditional."""
+        return self.log_probs(ids, sites, level=level % self.levels)
+
+    def weigh(self, draws: Draws, level: int = 0) -> BlockRows:
+        """See Conditional. Computed on the model's device."""
+        def finish(logits: Any, members: Ids) -> BlockRows:
+            return device_block_rows(self._torch, logits, *as_tensors(
+                self._torch, self.device, draws.old[members], draws.taus[members], draws.uniforms[members],
+                draws.cold[members]))
+
+        return BlockRows(*self._answer(draws.ids, draws.sites, level, finish))
+
+    def _answer(self, ids: Ids, sites: Ids, level: int, finish: Finish, wider: int = 0) -> tuple[Any, ...]:
+        """What `finish` makes of the logits of all states, those of one padded width together: arrays with B rows."""
         lengths = (ids != FILL).sum(axis=1)
         widths = lengths + len(self.prefix) + len(self.suffix)
         if not self.exact_width:
             widths = np.maximum(widths, np.minimum(-(-widths // WIDTHS) * WIDTHS, self._limit))
         if wider:
             widths = np.maximum(widths, np.minimum(widths + wider, self._limit))
-        if 0 < len(ids) <= self.rows and (widths == widths[0]).all():  # as nearly always: no copy of the result
-            return self._forward(ids, sites, lengths, int(widths[0]))
-        result = np.empty((len(ids), self.vocab_size), dtype=np.float32)
+        if len(ids) <= self.rows and (widths == widths[0]).all():  # as nearly always: no copy of the result
+            return self._forward(ids, sites, np.arange(len(ids)), lengths, int(widths[0]), level, finish)
+        whole: list[Any] = []
         for width in np.unique(widths):
             members = np.flatnonzero(widths == width)
             while len(members):  # rows may become fewer
                 batch, members = members[: self.rows], members[self.rows :]
-                result[batch] = self._forward(ids[batch], sites[batch], lengths[batch], int(width))
-        return result
+                part = self._forward(ids, sites, batch, lengths, int(width), level, finish)
+                whole = whole or [np.empty((len(ids), *column.shape[1:]), column.dtype) for column in part]
+                for column, found in zip(whole, part, strict=True):
+                    column[batch] = found
+        return tuple(whole)
 
-    def _forward(self, ids: Ids, sites: Ids, lengths: NDArray[np.int64], width: int) -> NDArray[np.float32]:
-        """Log-probabilities of states that share a padded width; in halves from now on where memory is short."""
+    def _forward(self, ids: Ids, sites: Ids, members: Ids, lengths: Ids, width: int, level: int,
+                 finish: Finish) -> tuple[Any, ...]:
+        """The answer for states that share a padded width; in halves from now on where memory is short."""
         try:
-            return self._compute(ids, sites, lengths, width)
+            with self._torch.inference_mode():
+                return finish(self._logits(ids[members], sites[members], lengths[members], width, level), members)
         except (MemoryError, RuntimeError) as error:
             if not checkpoint.is_out_of_memory(error):
                 raise
-            if len(ids) == 1:
-                raise ModelError(f"{self.name}: out of memory on one text of {lengths[0]} tokens; shorten it, or use a "
-                                 "smaller model") from error
-        half = len(ids) // 2
+            if len(members) == 1:
+                raise ModelError(f"{self.name}: out of memory on one text of {lengths[members[0]]} tokens; shorten it, "
+                                 "or use a smaller model") from error
+        half = len(members) // 2
         self.rows = max(1, min(self.rows, half))
         if not self._halved:
             self._halved = True
-            warnings.warn(f"out of memory on {len(ids)} rows; going on with fewer at a time", MlmWarning, stacklevel=2)
-        return np.concatenate([self._forward(ids[part], sites[part], lengths[part], width)
-                               for part in (slice(half), slice(half, None))])
+            warnings.warn(f"out of memory on {len(members)} rows; going on with fewer at a time", MlmWarning,
+                          stacklevel=2)
+        parts = [self._forward(ids, sites, part, lengths, width, level, finish)
+                 for part in (members[:half], members[half:])]
+        return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
-    def _compute(self, ids: Ids, sites: Ids, lengths: NDArray[np.int64], width: int) -> NDArray[np.float32]:
-        """One forward pass."""
+    def _logits(self, ids: Ids, sites: Ids, lengths: Ids, width: int, level: int) -> Any:
+        """One forward pass: (B, V) logits at the masked sites, float32 or float64, -inf where a token is banned."""
         torch = self._torch
         count = len(ids)
         tokens = np.full((count, width), self.tokenizer.pad_token_id, dtype=np.int64)
-        places = np.arange(width)
         tokens[:, : len(self.prefix)] = self.prefix
         n = int(lengths.max())
         content = tokens[:, len(self.prefix) : len(self.prefix) + n]
@@ -173,32 +204,29 @@ class MaskedLM:
         tokens[np.arange(count), wanted] = self.mask_id
         for k, token in enumerate(self.suffix):
             tokens[np.arange(count), len(self.prefix) + lengths + k] = token
-        mask = (places < (lengths + len(self.prefix) + len(self.suffix))[:, None]).astype(np.int64)
-        fill = -count % (ROWS_TOGETHER // math.gcd(ROWS_TOGETHER, width))  # whole states; none where 4 divides width
-        if fill:
-            tokens, mask, wanted = (np.concatenate([rows, np.repeat(rows[-1:], fill, axis=0)])
-                                    for rows in (tokens, mask, wanted))
-        with torch.inference_mode():
-            inputs = {"input_ids": self._send(tokens)}
-            if self._takes_mask:
-                inputs["attention_mask"] = self._send(mask)
-            if self._takes_types:
-                inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
-            self._wanted = self._send(wanted)
-            logits = self.model(**inputs).logits
-            if logits.shape[1:] != (1, self.vocab_size):
-                raise ModelError(f"{self.name}: {self.model.config.model_type} models give no logits for one row of "
-                                 "their last layer; give another masked language model")
-            logits = logits[:count, 0].float()
-            logits.index_fill_(1, self._banned, -torch.inf)
-            return np.asarray(torch.log_softmax(logits, dim=1).cpu().numpy())
+        whole = lengths + len(self.prefix) + len(self.suffix)
+        inputs = {"input_ids": self._send(tokens)}
+        if self._takes_mask:
+            inputs["attention_mask"] = self._send((np.arange(width) < whole[:, None]).astype(np.int64))
+        if self._takes_types:
+            inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
+        self._wanted = self._send(wanted)
+        logits = self._models[level](**inputs).logits
+        if logits.shape[1:] != (1, self.vocab_size):
+            raise ModelError(f"{self.name}: {self.model.config.model_type} models give no logits for one row of "
+                             "their last layer; give another masked language model")
+        logits = logits[:, 0]
+        if logits.dtype not in (torch.float32, torch.float64):
+            logits = logits.float()
+        return logits.index_fill_(1, self._banned, -torch.inf)
 
     def _try_out(self) -> None:
         """One forward pass of one token, so that a model that cannot be used is refused when it is opened."""
         if not self.allowed.any():
             raise ModelError(f"{self.name}: no token is left to draw; restore the model's own tokenizer")
-        self._forward(np.flatnonzero(self.allowed)[None, :1], np.array([0]), np.array([1]),
-                      1 + len(self.prefix) + len(self.suffix))
+        token = np.flatnonzero(self.allowed)[None, :1]
+        for level in range(self.levels):
+            self.log_probs(token, np.array([0]), level=level)
 
     def _send(self, array: NDArray[np.int64]) -> Any:
         tensor = self._torch.from_numpy(array)
@@ -207,28 +235,31 @@ class MaskedLM:
         return tensor
 
     def _keep_wanted(self, module: Any, arguments: Any, output: Any) -> Any:
-        """Forward hook of the encoder: of its last hidden states (B, width, H) only the masked rows go on, (B, 1, H).
-
-        The head's products then have B rows, filled up to a multiple of ROWS_TOGETHER with copies of the last.
+        """Forward hook of the encoder: of its last hidden states (B, width, H) the masked rows alone go on, (B, 1, H).
         """
-        torch = self._torch
         hidden = output[0]
-        rows = hidden[torch.arange(len(hidden), device=hidden.device), self._wanted]
-        fill = -len(rows) % ROWS_TOGETHER
-        if fill:
-            rows = torch.cat([rows, rows[-1:].expand(fill, -1)])
+        rows = hidden[self._torch.arange(len(hidden), device=hidden.device), self._wanted][:, None]
         if isinstance(output, tuple):
-            return (rows[:, None], *output[1:])
-        output["last_hidden_state"] = rows[:, None]
+            return (rows, *output[1:])
+        output["last_hidden_state"] = rows
         return output
 
     def describe(self) -> dict[str, Any]:
+        """See TextModel."""
         return {
             **self._identity, "class": type(self.model).__name__, "tokenizer": type(self.tokenizer).__name__,
             "vocab": self.vocab_size, "banned": int((~self.allowed).sum()),
-            "dtype": str(self.model.dtype).removeprefix("torch."), "device": self.device,
+            "dtype": str(self.model.dtype).removeprefix("torch."),
+            "precision": str(self._models[-1].dtype).removeprefix("torch."), "device": self.device,
             "threads": self._torch.get_num_threads(), "versions": library_versions(),
         }
+
+
+def _better(torch: Any, dtype: Any, exact: bool) -> list[Any]:
+    """The number formats behind a model's own, ending with the one that defines its chains."""
+    if dtype == torch.float32:
+        return [torch.float64]
+    return [torch.float32, torch.float64] if exact and dtype != torch.float64 else []
 
 
 def plain_attention() -> Any:
@@ -246,14 +277,6 @@ def library_versions() -> dict[str, str]:
 
     return {"mlmglauber": __version__, "torch": torch.__version__, "transformers": transformers.__version__,
             "tokenizers": tokenizers.__version__, "numpy": np.__version__}
-
-
-def _contiguous(module: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Pre-hook of a GELU: on a slice, as ModernBERT hands it one, it rounds otherwise where a thread's share ends.
-
-    Then a row's bits depend on its place in the batch; seen with 3, 5, 6 and 7 threads.
-    """
-    return arguments[0].contiguous(), *arguments[1:]
 
 
 def output_size(name: str, model: Any, tokenizer: Any) -> int:

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from mlmglauber.models.conditionals import Floats, Ids, TextModel
+from mlmglauber.models.blocks import BlockRows, block_rows
+from mlmglauber.models.conditionals import Draws, Floats, Ids, TextModel
 from mlmglauber.models.words import token_of
 from mlmglauber.stream.errors import RecordError, UsageError
 
@@ -18,6 +19,7 @@ class RestrictedModel:
     """
 
     def __init__(self, base: TextModel, tokens: Sequence[int]) -> None:
+        self.levels = base.levels
         self.base, self.tokens = base, np.array(sorted(set(tokens)), dtype=np.int64)
         self.vocab_size, self.max_sites, self.mask_id = base.vocab_size, base.max_sites, base.mask_id
         self.allowed = np.zeros(base.vocab_size, dtype=bool)
@@ -26,7 +28,18 @@ class RestrictedModel:
 
     def log_probs(self, ids: Ids, sites: Ids) -> Floats:
         """See Conditional. In the base model's dtype; the sums are float64."""
-        rows = self.base.log_probs(ids, sites)
+        return self._restrict(self.base.log_probs(ids, sites))
+
+    def log_probs_at(self, ids: Ids, sites: Ids, level: int) -> Floats:
+        """See Conditional."""
+        return self._restrict(self.base.log_probs_at(ids, sites, level))
+
+    def weigh(self, draws: Draws, level: int = 0) -> BlockRows:
+        """See Conditional."""
+        rows = self.log_probs_at(draws.ids, draws.sites, level)
+        return block_rows(rows, draws.old, draws.taus, draws.uniforms, draws.cold)
+
+    def _restrict(self, rows: Floats) -> Floats:
         kept = rows[:, self.tokens].astype(np.float64)
         with np.errstate(invalid="ignore"):  # where no token is left the row is no law, and is seen to be none
             kept -= kept.max(axis=1, keepdims=True)

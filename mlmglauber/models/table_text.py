@@ -14,11 +14,11 @@ import numpy as np
 import orjson
 
 from mlmglauber import __version__
-from mlmglauber.models.conditionals import Floats, Ids, TableConditional
+from mlmglauber.models.conditionals import Floats, Ids, OneLevel, TableConditional
 from mlmglauber.stream.errors import ModelError, RecordError
 
 
-class TableText:
+class TableText(OneLevel):
     """A TextModel over a TableConditional; its words are the names of its tokens, between spaces."""
 
     def __init__(self, table: TableConditional, tokens: Sequence[str], name: str, digest: str) -> None:
@@ -71,6 +71,7 @@ class TableText:
     def describe(self) -> dict[str, Any]:
         return {
             "model": self._name, "hash": self._digest, "class": "TableConditional", "tokenizer": "words",
-            "vocab": self.vocab_size, "banned": int((~self.allowed).sum()), "dtype": "float64", "device": "cpu",
+            "vocab": self.vocab_size, "banned": int((~self.allowed).sum()), "dtype": "float64",
+            "precision": "float64", "device": "cpu",
             "versions": {"mlmglauber": __version__, "numpy": np.__version__},
         }

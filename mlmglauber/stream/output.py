@@ -9,9 +9,12 @@ from contextlib import suppress
 from errno import EISDIR
 from types import TracebackType
 
+import orjson
+
 from mlmglauber.stream.errors import MlmError, OutputError
 from mlmglauber.stream.interrupts import held
 from mlmglauber.stream.records import Record, to_line
+from mlmglauber.stream.same import differing_fields
 
 BUFFER = 1 << 16
 PIECE = select.PIPE_BUF
@@ -146,7 +149,9 @@ class Appending(Output):
 
 
 class Comparing(Output):
-    """Nothing is written: each line must be the next one of a file. MlmError names the first that is not."""
+    """Nothing is written: each record must be the next one of a file (see same.py). MlmError names the first that is
+    not.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = None
@@ -156,9 +161,16 @@ class Comparing(Output):
 
     def write_line(self, line: bytes) -> None:
         self._number += 1
-        if self._there.readline() != line:
-            raise MlmError(f"{self._name}:{self._number}: not the line that this run gives there; compare model, input "
-                           "and versions")
+        there = self._there.readline()
+        if there == line:
+            return
+        try:
+            differing = differing_fields(orjson.loads(there), orjson.loads(line))
+        except (ValueError, AttributeError):
+            differing = ["the line"]
+        if differing:
+            raise MlmError(f"{self._name}:{self._number}: not what this run gives there ({', '.join(differing)}); "
+                           "compare model, input and versions")
 
     def flush(self) -> None:
         pass

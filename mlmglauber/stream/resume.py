@@ -14,6 +14,7 @@ import orjson
 from mlmglauber.stream.errors import LockedError, OutputError, UsageError
 from mlmglauber.stream.output import Appending
 from mlmglauber.stream.records import Record, to_line
+from mlmglauber.stream.same import differing_fields
 
 
 class Left(NamedTuple):
@@ -99,12 +100,15 @@ def take_up(descriptor: int, path: str, head: Sequence[Record]) -> Left:
 
 def _same(there: Record, record: Record, path: str) -> None:
     here = orjson.loads(to_line(record))
-    if there == here:
+    differing = differing_fields(there, here)
+    if there.get("versions") != here.get("versions"):
+        differing.append("versions")
+    if not differing:
         return
-    pairs = [("", there, here), ("options.", there.get("options", {}), here["options"])]
-    differing = [prefix + key for prefix, a, b in pairs if isinstance(a, dict)
-                 for key in b if key != "options" and a.get(key) != b[key]]
-    raise UsageError(f"{path}: it was begun by another run ({', '.join(differing) or 'other fields'} differ); "
+    if there.get("draw", 1) != here.get("draw", 1) and there.get("type") == "run":
+        raise UsageError(f"{path}: it was begun with version {there.get('draw', 1)} of the draw, this is version "
+                         f"{here.get('draw', 1)}: the same seed gives other chains; choose another file")
+    raise UsageError(f"{path}: it was begun by another run ({', '.join(differing)} differ); "
                      "repeat that run's options and input, or choose another file")
 
 

@@ -29,10 +29,11 @@ class Ran(NamedTuple):
 
 def run(lm: Any, starts: list[list[int]], tau: float, steps: int, memory: int = 256 << 20) -> Ran:
     """Our engine over these chains, every one to the end; events are made (--on-change) and thrown away."""
-    from mlmglauber.dynamics.engine import Chain, Engine, Watch
+    from mlmglauber.dynamics.chain import Chain, OutputSchedule
+    from mlmglauber.dynamics.engine import Engine
 
     engine = Engine(lm, rows=64, memory=memory)
-    chains = [Chain(ids, tau=tau, seed=1, record=str(k), number=0, watch=Watch(steps, every=0))
+    chains = [Chain(ids, tau=tau, seed=1, record=str(k), number=0, schedule=OutputSchedule(steps, every=0))
               for k, ids in enumerate(starts)]
     changes, begin = 0, time.perf_counter()
     while any(chain.step < steps for chain in chains):
@@ -144,14 +145,15 @@ def _base(folder: Path, bert_base: Callable[[Path], str]) -> Iterator[tuple[str,
 
 def _tau_of_change(place: str, start: list[int], wanted: float) -> float:
     """A temperature at which a chain of a random model changes its token in about that share of its steps."""
-    from mlmglauber.dynamics.engine import Chain, Engine, Watch
+    from mlmglauber.dynamics.chain import Chain, OutputSchedule
+    from mlmglauber.dynamics.engine import Engine
     from mlmglauber.models.masked_lm import MaskedLM
 
     engine = Engine(MaskedLM.open(place, dtype="bfloat16", exact_width=True))
     low, high = 1e-3, 1.0
     for _ in range(7):
         tau = (low * high) ** 0.5
-        chain = Chain(start, tau=tau, seed=1, record="0", number=0, watch=Watch(600, every=0))
+        chain = Chain(start, tau=tau, seed=1, record="0", number=0, schedule=OutputSchedule(600, every=0))
         while chain.step < 600:
             engine.advance([chain])
         changes = sum(event.step > 200 for event in chain.events) / 400
