@@ -250,7 +250,8 @@ def test_lagged_groups():
         (12, 0)]
     assert [row["hamming"] for row in group["bound"]] == pytest.approx(
         [5, 11 / 3, 8 / 3, 2, 5 / 3, 1, 1 / 3, 0])
-    assert group["tmix"] == [{"eps": 0.5, "t": 4, "t_high": None}]
+    assert group["tmix"] == [{"eps": 0.5, "t": 4, "t_high": None, "t_high_reason": group["tmix"][0]["t_high_reason"]}]
+    assert "so few texts" in group["tmix"][0]["t_high_reason"]
     broken = of_group([*pairs, pair(None, kind=LAGGED)], [0.5])
     assert broken["bound"] is broken["tmix"] is None
     assert broken["bound_reason"] == "1 of 4 pairs did not meet: no bound"

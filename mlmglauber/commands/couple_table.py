@@ -42,7 +42,7 @@ GROWTH = Table("Growth with n", (
            "n ln n.", lambda row: interval(row["growth"], row["growth_low"], row["growth_high"], 3)),
     Column("p, faster than n ln n", "One-sided log-rank test of T / (n ln n), the shortest against the longest length.",
            lambda row: figure(row["growth_p"], _p_value)),
-    Column("why no growth", "Why C or the rate has no value.",
+    Column("why not", "Why C or the rate has no value.",
            lambda row: sentence(row["c_reason"] or row["growth_reason"])),
 ))
 CROSSOVER = Table("Crossover: the temperature at which the median passes the budget", (

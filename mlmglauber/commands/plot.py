@@ -95,11 +95,16 @@ class Seen:
         self.found: Counter[str] = Counter()
         self.own: dict[str, None] = {}
         self.held: dict[str, Held] = {}
+        self.masked = 0
+        """States with masked sites: they are no texts, and have no drift and no place in a plane."""
 
     def take(self, record: "Record") -> None:
         """Count a record and keep what its picture needs; RecordError where that is missing."""
         what = str(record.get("type", "of no type"))
         self.found["summaries of " + str(record.get("of")) if what == "summary" else what] += 1
+        if what == "state" and record.get("masked"):
+            self.masked += 1
+            return
         found: Uses = uses(record)
         self.own |= dict.fromkeys(found.own)
         if self.asked is None:
@@ -134,6 +139,7 @@ class Seen:
         name = self.asked or next(iter(self.own), None)
         if name is None:
             more = "; states need mlm-embed and mlm-drift, or mlm-embed --pca 2" if self.found["state"] else ""
+            more += "; states with masked sites are left out" if self.masked else ""
             raise MlmError(f"nothing to draw in {self._told()}; mlm-plot(1) tells what is drawn{more}")
         held = self.held[name].lists if name in self.held else {}
         made = open_kind(name).picture(held, threshold) if held else None
@@ -145,6 +151,8 @@ class Seen:
     def notes(self) -> list[str]:
         """What was thinned."""
         said = []
+        if self.masked:
+            said.append(f"{self.masked} states with masked sites are left out: they are no texts")
         for name, held in self.held.items():
             if held.stride > 1:
                 said.append(f"{name}: of each series 1 in {held.stride} is drawn")

@@ -44,10 +44,13 @@ class Crossover(NamedTuple):
         found, reason = Interval(None, None, None, None), self.reason
         if self.tau is not None:
             found = from_draws(self.tau, self.draws, self.texts, "plain")
-            outside = found.reason and found.reason.endswith(NOT_REACHED)
+            # Nothing was seen beyond the temperatures, so an end there is open.
+            low, high = (None if end is None or not self.taus[0] <= end <= self.taus[-1] else end for end in found[1:3])
+            outside = (low, high) != found[1:3] or (found.reason or "").endswith(NOT_REACHED)
+            found = found._replace(low=low, high=high)
             reason = ("within the budget at every tau" if self.tau == -inf else
                       "above the budget at every tau" if self.tau == inf else
-                      "interval: an end lies outside the temperatures" if outside else
+                      "an end of the interval lies outside the temperatures" if outside else
                       found.reason)
         return {"crossover": found.value, "crossover_low": found.low, "crossover_high": found.high,
                 "crossover_reason": reason, "between": between if self.seen else None, "taus": list(self.taus),
@@ -98,11 +101,11 @@ def _untold(n: int, taus: Sequence[float], pairs: Sequence[Pair], limit: float) 
 
 def _crossing(taus: Sequence[float], late: Values, count: Values) -> float:
     """The temperature at which a falling share of late pairs comes down to 1/2; inf and -inf where it does not."""
-    from sklearn.isotonic import isotonic_regression
+    from scipy.optimize import isotonic_regression
 
     there = np.flatnonzero(count > 0)  # a resample may have no pair at a temperature
     x = np.asarray(taus)[there]
-    share = isotonic_regression(late[there] / count[there], sample_weight=count[there], increasing=False)
+    share = isotonic_regression(late[there] / count[there], weights=count[there], increasing=False).x
     below = np.flatnonzero(share <= 0.5)
     if not len(below):
         return inf

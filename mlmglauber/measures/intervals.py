@@ -12,7 +12,8 @@ of a share it is Wilson's score interval with the same t and the effective numbe
 Percentiles of the same draws are too narrow where texts are few (they hold the truth in 49 % of studies of 2 texts and
 in 81 to 87 % of 7 to 8). The factor is the small-sample correction of Hesterberg (2015, The American Statistician 69,
 371-386), here of the standard error instead of the percentiles. The coverage that was measured for each statistic
-stands in mlm-glauber(7); below FEWEST texts it is under 90 % for some of them, and there is no interval.
+stands in mlm-glauber(7). With 2 texts it is under 90 % for censored medians; real texts may differ more than those of
+the simulation, so there is no interval below FEWEST.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -28,7 +29,7 @@ Statistic = Callable[[Values], Values]
 not-a-number where the counted texts tell nothing."""
 
 FEWEST = 4
-"""Minimum number of texts of an interval: with fewer its coverage, as measured, is under 90 %."""
+"""Minimum number of texts of an interval: twice the number at which its coverage, as measured, is under 90 %."""
 RESAMPLES = 1000
 LOST = 0.05
 """Maximum share of resamples that may tell nothing."""

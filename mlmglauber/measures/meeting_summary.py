@@ -13,6 +13,7 @@ from mlmglauber.measures.survival import kaplan_meier, median_interval, quantile
 
 Summary = dict[str, Any]
 
+TOO_FEW_TO_TELL = "so few texts, or pairs of one text, leave more than eps open even when all have met"
 UPPER = 0.75
 """The quantile of meeting times that is told beside the median."""
 
@@ -80,8 +81,11 @@ def of_lag(pairs: Sequence[Pair], eps: Sequence[float]) -> Summary:
         hamming = estimate(sums, texts)
         found.append({"t": t, "tv": whole.mean, "tv_error": whole.error, "hamming": hamming.mean,
                       "hamming_error": hamming.error})
-    mixing = [dict(zip(("eps", "t", "t_high"), (level, *mixing_time(meetings, lag, level, texts)), strict=True))
-              for level in eps]
+    mixing = []
+    for level in eps:
+        first, high = mixing_time(meetings, lag, level, texts)
+        mixing.append({"eps": level, "t": first, "t_high": high,
+                       **({} if high is not None else {"t_high_reason": TOO_FEW_TO_TELL})})
     return {"bound": found, "tmix": mixing, "bound_reason": None, "lag_to_try": lag_to_try(meetings, lag)}
 
 

@@ -25,7 +25,7 @@ def _panel(panel: Panel, width: int) -> str:
     heat = next((layer for layer in panel.layers if isinstance(layer, Heat)), None)
     lines = [panel.title] if panel.title else []
     lines += _matrix(panel, heat, width) if heat is not None else _plot(panel, width)
-    return "\n".join(printable(line)[:width].rstrip() for line in lines) + "\n"
+    return "\n".join(printable(line.replace("\u00a0", " "))[:width].rstrip() for line in lines) + "\n"
 
 
 class _Scale:
@@ -120,7 +120,8 @@ def _layer(grid: Any, across: _Scale, upward: _Scale, layer: Any, letters: dict[
             if layer.upright:
                 put(np.full(rows * 2, layer.at), _along(upward, rows), named("¦", layer.label), over=False)
             else:
-                put(_along(across, columns), np.full(columns * 2, layer.at), named("-", layer.label), over=False)
+                letter = named("-" if layer.dash == ":" else "=", layer.label)
+                put(_along(across, columns), np.full(columns * 2, layer.at), letter, over=False)
         case Curve():
             x, parts = _dense(layer, across, columns)
             if layer.low is not None:

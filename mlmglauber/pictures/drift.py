@@ -13,7 +13,6 @@ from mlmglauber.pictures.panel import (
     Curve,
     Panel,
     Picture,
-    Points,
     Rule,
     Values,
     chosen,
@@ -127,6 +126,6 @@ def _plateaus(found: Sequence[Plateau], threshold: float, notes: list[str]) -> P
         x, y = np.array([part.tau for part in mine]), np.array([part.mean for part in mine])
         spread = np.array([np.nan if part.spread is None else part.spread for part in mine])
         look = category(k)
-        layers += [Curve(x, y, "", look.color, y - spread, y + spread), Points(x, y, f"n = {n}", look.color, look.mark)]
+        layers.append(Curve(x, y, f"n = {n}", look.color, y - spread, y + spread, mark=look.mark))
     layers.append(Rule(threshold, f"threshold {threshold:g}"))
     return Panel("plateau: mean ± s.d. over chains", axis, Axis(f"plateau of {DRIFT}", low=0), layers)

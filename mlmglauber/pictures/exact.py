@@ -6,19 +6,32 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlmglauber.pictures.palette import category
-from mlmglauber.pictures.panel import SERIES, Axis, Curve, Panel, Picture, Points, chosen, shortened, tau_axis
-from mlmglauber.pictures.reading import number, perhaps
+from mlmglauber.pictures.panel import (
+    SERIES,
+    Axis,
+    Curve,
+    Panel,
+    Picture,
+    Points,
+    chosen,
+    shortened,
+    tau_axis,
+    told_apart,
+)
+from mlmglauber.pictures.reading import BROKEN, number, perhaps
 
 LIMIT = 20_000
 STATES = 6
 
 
 class Solved(NamedTuple):
-    """One text at one temperature: likeliest states, mixing time (a lower bound where not exact), bound, eps."""
+    """One text at one temperature: likeliest states as (ids, text, probability), mixing time (a lower bound where not
+    exact), bound, eps.
+    """
 
     text: str
     tau: float
-    likeliest: Sequence[tuple[str, float]]
+    likeliest: Sequence[tuple[tuple[int, ...], str, float]]
     tmix: float | None
     exact: bool
     bound: float | None
@@ -27,7 +40,8 @@ class Solved(NamedTuple):
 
 def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
     """What one exact record says."""
-    states = [(str(state["text"]), number(state, "probability")) for state in record["likeliest"] or []]
+    states = [(tuple(map(int, state["ids"])), str(state["text"]), number(state, "probability"))
+              for state in record["likeliest"] or []]
     yield (str(record["id"]),), Solved(str(record["text"]), number(record, "tau"), states, perhaps(record, "tmix"),
                                        bool(record["tmix_exact"]), perhaps(record, "bound"), number(record, "eps"))
 
@@ -42,41 +56,55 @@ def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     if len(held) > 1:
         notes.append(f"the stationary law is that of the first text, {texts[0][0]}")
     panels = [_law(sorted(held[texts[0]], key=lambda solved: solved.tau), axis),
-              _mixing([(key[0], held[key]) for key in texts], axis)]
+              _mixing([(name, held[key]) for name, key in zip(told_apart([key[0] for key in texts], 40), texts,
+                                                              strict=True)], axis)]
     return Picture([panel for panel in panels if panel.layers], notes)
 
 
 def _law(found: Sequence[Solved], axis: Axis) -> Panel:
     """A state that is not among the likeliest at a temperature has no point there."""
-    most: dict[str, float] = {}
+    most: dict[tuple[int, ...], float] = {}
+    texts: dict[tuple[int, ...], str] = {}
     for solved in found:
-        for text, probability in solved.likeliest:
-            most[text] = max(most.get(text, 0.0), probability)
+        for ids, text, probability in solved.likeliest:
+            most[ids], texts[ids] = max(most.get(ids, 0.0), probability), text
     layers: list[Any] = []
-    for k, text in enumerate(sorted(most, key=lambda text: -most[text])[:STATES]):
-        y = np.array([dict(solved.likeliest).get(text, np.nan) for solved in found])
+    drawn = sorted(most, key=lambda ids: -most[ids])[:STATES]
+    for k, (ids, name) in enumerate(zip(drawn, state_names([texts[ids] for ids in drawn], drawn), strict=True)):
+        y = np.array([{own: p for own, _, p in solved.likeliest}.get(ids, np.nan) for solved in found])
         x, look = np.array([solved.tau for solved in found]), category(k)
-        layers += [Curve(x, y, "", look.color), Points(x, y, shortened(text), look.color, look.mark)]
-    return Panel(f"{shortened(found[0].text, 40)}: likeliest states", axis,
-                 Axis("stationary probability μ", low=0), layers)
+        layers.append(Curve(x, y, name, look.color, mark=look.mark))
+    return Panel(f"{shortened(found[0].text)}: likeliest states", axis, Axis("stationary probability μ", low=0), layers)
+
+
+def state_names(texts: Sequence[str], ids: Sequence[tuple[int, ...]]) -> list[str]:
+    """Texts of states; where a text does not tell its state, since another one reads the same or its bytes are no
+    letters, the ids of its tokens too.
+
+    >>> state_names(["a b", "\ufffd", "\ufffd"], [(1, 2), (3,), (4,)])
+    ['a b', '\ufffd (ids 3)', '\ufffd (ids 4)']
+    """
+    unclear = [BROKEN in text or list(texts).count(text) > 1 or not text.strip() for text in texts]
+    return told_apart([f"{text} (ids {' '.join(map(str, own))})" if hidden else text
+                       for text, own, hidden in zip(texts, ids, unclear, strict=True)])
 
 
 def _mixing(texts: Sequence[tuple[str, Sequence[Solved]]], axis: Axis) -> Panel:
     layers: list[Any] = []
     for k, (name, found) in enumerate(texts):
-        look, tell = category(k), f"{shortened(name, 12)}: " if len(texts) > 1 else ""
+        look, tell = category(k), f"{name}: " if len(texts) > 1 else ""
+        other = look if len(texts) > 1 else category(1)
         found = sorted(found, key=lambda solved: solved.tau)
         x = np.array([solved.tau for solved in found])
         tmix, bound = (np.array([np.nan if part is None else part for part in parts]) for parts in
                        ([s.tmix for s in found], [s.bound for s in found]))
         exact = np.array([solved.exact for solved in found])
-        if not np.isnan(tmix).all():
-            layers.append(Curve(x, tmix, "", look.color))
         if (exact & ~np.isnan(tmix)).any():
-            layers.append(Points(x[exact], tmix[exact], f"{tell}exact", look.color, look.mark))
+            layers.append(Curve(x, np.where(exact, tmix, np.nan), f"{tell}mixing time", look.color, mark="o"))
         if (~exact & ~np.isnan(tmix)).any():
-            layers.append(Points(x[~exact], tmix[~exact], f"{tell}at least", look.color, "^", hollow=True))
+            layers.append(Points(x[~exact], tmix[~exact], f"{tell}mixing time at least", look.color, "^", hollow=True))
         if not np.isnan(bound).all():
-            layers.append(Curve(x, bound, f"{tell}bound from α < 1", look.color, dashed=True))
+            layers.append(Curve(x, bound, f"{tell}bound from α < 1", other.color, dashed=True, mark="s"))
     eps = sorted({solved.eps for _, found in texts for solved in found})
-    return Panel("", axis, Axis(f"mixing time, ε = {', '.join(f'{e:g}' for e in eps)} (steps)", log=True), layers)
+    told = f"ε\u00a0=\u00a0{', '.join(f'{e:g}' for e in eps)}"
+    return Panel("", axis, Axis(f"mixing time, {told} (steps)", log=True), layers)

@@ -2,27 +2,35 @@
 
 import io
 import logging
-import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlmglauber.pictures.palette import DPI, GREY, HEAT, PALE, STYLE, TIME, WIDTH, category
-from mlmglauber.pictures.panel import Axis, Bars, Cloud, Curve, Ground, Heat, Panel, Picture, Points, Rule, Values
+from mlmglauber.pictures.layers import Entries, draw, labels
+from mlmglauber.pictures.palette import DPI, STYLE, WIDTH
+from mlmglauber.pictures.panel import Axis, Cloud, Heat, Panel, Picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FORMATS = ("png", "svg", "pdf")
-LETTERS = 56
-"""So many letters of a legend fit side by side."""
-LETTER = 4.6
-"""Points that a letter of an axis takes, about."""
-TITLE = 50
-"""So many of a title."""
+TICKS, LEGEND, LABELS = 7.0, 7.0, 8.0
+"""Sizes of letters in points, as in STYLE."""
+COLUMN = 72 * WIDTH - 8
+"""Points that a title or a line of a legend may take."""
+BAR = 60.0
+"""Points that a colour bar takes with what stands beside it."""
+HINTED = 1.02
+"""What letters that stand on whole dots take, of what they would."""
+HANDLE, GAP = 18.0, 9.0
+"""Points of a legend's handle with what is beside it, and between its columns."""
+NAMED = 130.0
+"""Points of a level axis that has names, at least."""
+LINE = 1.4
+"""Points of a line, of those of its letters."""
 NARROW = 4.0
 """A logarithmic axis spans this factor at least."""
 
@@ -41,12 +49,13 @@ def figure(picture: Picture) -> "Figure":
     """The panels one below the other, a column wide."""
     from matplotlib.figure import Figure
 
-    heights = [sum(_heights(panel)) for panel in picture.panels]
+    across = _across(picture)
+    heights = [_height(panel) + _beside(panel, across) for panel in picture.panels]
     with style():
         made = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
-        axes = made.subplots(len(heights), squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0]
-        for panel, place in zip(picture.panels, axes, strict=True):
-            _draw(made, place, panel)
+        axes = list(made.subplots(len(heights), squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0])
+        mapped = [_draw(place, panel, across) for panel, place in zip(picture.panels, axes, strict=True)]
+        _bars(made, picture.panels, axes, mapped)
     return made
 
 
@@ -59,47 +68,104 @@ def content(made: "Figure", form: str, dpi: int = DPI) -> bytes:
     return told.getvalue()
 
 
-def _heights(panel: Panel) -> tuple[float, float]:
-    """Inches of the axes, more for a matrix of many rows and for a plane, and of what stands above and below them."""
+def _height(panel: Panel) -> float:
+    """Inches of the axes, more for a matrix of many rows and for a plane."""
     rows = max((len(layer.y) for layer in panel.layers if isinstance(layer, Heat)), default=0)
-    names = [name for layer in panel.layers for name in _labels(layer)]
-    lines = -(-len(names) // _columns(names)) if names else 0
-    letters = max(map(len, panel.x.ticks[1])) if panel.x.ticks is not None and _upright(panel.x) else 0
-    return (max(2.2 if panel.square else 1.5, min(0.15 * rows, 5.0)),
-            0.45 + 0.14 * (lines + len(_title(panel))) + 0.05 * letters)
+    return max(2.2 if panel.square else 1.5, min(0.15 * rows, 5.0))
 
 
-def _labels(layer: Any) -> list[str]:
-    """What a layer adds to the legend."""
-    if isinstance(layer, Ground):
-        return list(layer.names)
-    if isinstance(layer, Heat):
-        return [layer.missing] if layer.missing else []
-    return [layer.label] if getattr(layer, "label", "") else []
+def _across(picture: Picture) -> float:
+    """Points that a label of a level axis may take: all axes are as wide as the names beside one of them leave them."""
+    names = max((_size(name, TICKS) for panel in picture.panels if panel.y.ticks for name in panel.y.ticks[1]),
+                default=20.0)
+    right = BAR if any(_has_bar(panel) for panel in picture.panels) else 0.0
+    return 72 * WIDTH - 30 - names - right + 2 * right if right else min(72 * WIDTH - 30 - names, 200.0)
+
+
+def _beside(panel: Panel, across: float) -> float:
+    """Inches of what stands above and below the axes."""
+    names = _legend(panel)
+    columns = _columns(panel, names)
+    each = -(-len(names) // columns) if names else 0
+    lines = max((sum(len(name) for name in names[k : k + each]) for k in range(0, len(names), each or 1)), default=0)
+    below = max(_size(name, TICKS) for name in panel.x.ticks[1]) if panel.x.ticks and _upright(panel.x) else 0.0
+    labelled = len(_broken(panel.x.label, across, LABELS)) - 1
+    return 0.45 + 0.14 * (lines + len(_title(panel))) + below / 72 + 0.12 * labelled
+
+
+def _size(text: str, size: float) -> float:
+    """Points that a text takes on a line, as matplotlib will set it."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    if not text:
+        return 0.0
+    with style():
+        exact = text_to_path.get_text_width_height_descent(text, FontProperties(size=size), ismath=False)[0]
+    return HINTED * float(exact)
+
+
+def _broken(text: str, points: float, size: float) -> list[str]:
+    """A text in lines of at most so many points: broken between words, and a word that is longer between letters."""
+    lines = [""]
+    for word in text.split(" "):
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if _size(longer, size) <= points:
+            lines[-1] = longer
+            continue
+        if lines[-1]:
+            lines.append("")
+        for letter in word:
+            if _size(lines[-1] + letter, size) > points:
+                lines.append("")
+            lines[-1] += letter
+    return lines
+
+
+def _legend(panel: Panel) -> list[list[str]]:
+    """The names in the legend, each in its lines."""
+    return [_broken(name, _room(panel) - HANDLE, LEGEND) for layer in panel.layers for name in labels(layer)]
 
 
 def _title(panel: Panel) -> list[str]:
-    return textwrap.wrap(panel.title, TITLE)
+    return _broken(panel.title, _room(panel), LABELS) if panel.title else []
+
+
+def _room(panel: Panel) -> float:
+    """Points that a line above the axes may take: the column, or what a colour bar leaves of it."""
+    return COLUMN - (BAR if _has_bar(panel) else 0.0)
+
+
+def _has_bar(panel: Panel) -> bool:
+    return any(isinstance(layer, Heat | Cloud) for layer in panel.layers)
 
 
 def _wrapped(label: str, panel: Panel) -> str:
     """A label in as many lines as the height of the axes asks for, all about as long."""
-    lines = len(textwrap.wrap(label, int(_heights(panel)[0] * 72 / LETTER)))
-    width = next(width for width in range(1, len(label) + 2) if len(textwrap.wrap(label, width)) <= max(lines, 1))
-    return textwrap.fill(label, width)
+    height, whole = 72 * _height(panel), _size(label, LABELS)
+    lines = len(_broken(label, height, LABELS))
+    for width in np.linspace(whole / lines, height, 12).tolist():
+        if len(found := _broken(label, width, LABELS)) <= lines:
+            return "\n".join(found)
+    return "\n".join(_broken(label, height, LABELS))
 
 
-def _columns(names: list[str]) -> int:
-    return max(1, min(len(names), 4, LETTERS // (max(map(len, names)) + 6)))
+def _columns(panel: Panel, names: list[list[str]]) -> int:
+    widest = max((_size(line, LEGEND) for name in names for line in name), default=0.0)
+    return max(1, min(len(names), 4, int((_room(panel) + GAP) / (widest + HANDLE + GAP))))
 
 
-def _draw(made: "Figure", axes: "Axes", panel: Panel) -> None:
-    _scale(axes.xaxis, panel.x, axes.set_xscale, axes.set_xlim)
-    _scale(axes.yaxis, panel.y, axes.set_yscale, axes.set_ylim)
-    axes.set_xlabel(panel.x.label)
+def _draw(axes: "Axes", panel: Panel, across: float) -> Any:
+    """Draw a panel; what a colour bar is to tell of."""
+    _scale(axes.xaxis, panel.x, axes.set_xscale, NAMED)
+    _scale(axes.yaxis, panel.y, axes.set_yscale, 72 * _height(panel))
+    axes.set_xlabel("\n".join(_broken(panel.x.label, across, LABELS)))
     axes.set_ylabel(_wrapped(panel.y.label, panel))
+    entries, mapped = [], None
     for layer in panel.layers:
-        _layer(made, axes, panel, layer)
+        drawn = draw(axes, panel, layer)
+        entries += drawn.entries
+        mapped = drawn.mapped if drawn.mapped is not None else mapped
     if panel.square:
         axes.set_aspect("equal", adjustable="datalim")
     for axis, limits in ((panel.x, axes.set_xlim), (panel.y, axes.set_ylim)):
@@ -107,26 +173,56 @@ def _draw(made: "Figure", axes: "Axes", panel: Panel) -> None:
             limits(axis.low, axis.high)
     if panel.y.downwards:
         axes.invert_yaxis()
-    for axis, drawn, limits in ((panel.x, axes.xaxis, axes.set_xlim), (panel.y, axes.yaxis, axes.set_ylim)):
+    for axis, ticks, limits in ((panel.x, axes.xaxis, axes.set_xlim), (panel.y, axes.yaxis, axes.set_ylim)):
         if axis.log and axis.ticks is None:
             low, high = limits()
             if high / low < NARROW:
                 low, high = limits(low * (high / low / NARROW) ** 0.5, high * (NARROW * low / high) ** 0.5)
-            _log_ticks(drawn, low, high)
-    _head(made, axes, panel)
+            _log_ticks(ticks, low, high)
+    _head(axes, panel, entries)
+    return mapped
 
 
-def _head(made: "Figure", axes: "Axes", panel: Panel) -> None:
-    """Title and legend above the axes, as wide as the column: they hide nothing."""
+def _head(axes: "Axes", panel: Panel, entries: Entries) -> None:
+    """Title and legend above the axes, as wide as the column: they hide nothing, and no name is left out."""
     from matplotlib.transforms import blended_transform_factory
 
-    names = [name for layer in panel.layers for name in _labels(layer)]
-    if names or panel.title:
-        handles = axes.get_legend_handles_labels()[0] if names else []
-        left_of_all = blended_transform_factory(made.transFigure, axes.transAxes)
-        axes.legend(handles=handles, loc="lower left", bbox_to_anchor=(0.005, 1.0), bbox_transform=left_of_all,
-                    borderaxespad=0.2, ncols=_columns(names or [""]),
-                    title="\n".join(_title(panel)) or None, alignment="left")
+    if not entries and not panel.title:
+        return
+    figure = axes.get_figure()
+    assert figure is not None
+    left_of_all = blended_transform_factory(figure.transFigure, axes.transAxes)
+    names = _legend(panel)
+    made = axes.legend([handle for handle, _ in entries], ["name"] * len(entries), loc="lower left",
+                       bbox_to_anchor=(0.005, 1.0), bbox_transform=left_of_all, borderaxespad=0.2,
+                       ncols=_columns(panel, names), title="\n".join(_title(panel)) or None, alignment="left")
+    for text, name in zip(made.get_texts(), names, strict=True):
+        text.set_text("\n".join(name))  # given to legend(), a name that begins with _ would have no entry
+
+
+def _bars(made: "Figure", panels: Sequence[Panel], places: Sequence["Axes"], mapped: Sequence[Any]) -> None:
+    """Colour bars: one for each panel that has colours, or for several in a row whose colours mean the same."""
+    k = 0
+    while k < len(panels):
+        last = k
+        while mapped[k] is not None and last + 1 < len(panels) and _meaning(panels[last + 1]) == _meaning(panels[k]):
+            last += 1
+        if mapped[k] is not None:
+            beside: Any = list(places[k : last + 1]) if last > k else places[k]
+            bar = made.colorbar(mapped[k], ax=beside, pad=0.02, fraction=0.06, aspect=25 * (last + 1 - k))
+            layer = next(layer for layer in panels[k].layers if isinstance(layer, Heat | Cloud))
+            bar.set_label(_wrapped(layer.unit, panels[k]))
+            if isinstance(layer, Heat) and layer.log:
+                _log_ticks(bar.ax.yaxis, *bar.ax.get_ylim())
+            for spine in bar.ax.spines.values():
+                spine.set_visible(False)
+        k = last + 1
+
+
+def _meaning(panel: Panel) -> Any:
+    """What a panel's colours mean, where that does not depend on its values."""
+    heat = next((layer for layer in panel.layers if isinstance(layer, Heat) and layer.bounds is not None), None)
+    return object() if heat is None else (heat.unit, heat.log, heat.bounds)
 
 
 def _log_ticks(drawn: Any, low: float, high: float) -> None:
@@ -153,128 +249,32 @@ def power(value: float) -> str:
     return raised if digit == 1 else f"{digit}·{raised}"
 
 
-def _scale(drawn: Any, axis: Axis, set_scale: Any, set_limits: Any) -> None:
+def _scale(drawn: Any, axis: Axis, set_scale: Any, points: float) -> None:
+    """Scale and ticks of an axis of at least so many points."""
     if axis.log:
         set_scale("log")
-    if axis.ticks is not None:
-        drawn.set_ticks(axis.ticks[0], axis.ticks[1])
-        drawn.set_ticks([], minor=True)
-        if drawn.axis_name == "x" and _upright(axis):
-            drawn.set_tick_params(rotation=90)
+    if axis.ticks is None:
+        return
+    drawn.set_ticks(axis.ticks[0], axis.ticks[1])
+    drawn.set_ticks([], minor=True)
+    upright = drawn.axis_name == "x" and _upright(axis)
+    if upright:
+        drawn.set_tick_params(rotation=90)
+    if not axis.spaced and (upright or drawn.axis_name == "y"):  # as large as lines below each other can be
+        drawn.set_tick_params(labelsize=min(TICKS, points / (LINE * len(axis.ticks[1]))))
 
 
 def _upright(axis: Axis) -> bool:
-    """Whether the names at a level axis are written upwards, since they have no room side by side."""
-    return axis.ticks is not None and sum(len(name) + 1 for name in axis.ticks[1]) > 40
+    """Whether the names at a level axis are written upwards, since two neighbours have no room side by side.
 
-
-def _shown(values: Values, log: bool) -> Values:
-    """Values on a logarithmic axis: 0 has no place there."""
-    return np.where(values <= 0, np.nan, values) if log else values
-
-
-def _layer(made: "Figure", axes: "Axes", panel: Panel, layer: Any) -> None:
-    match layer:
-        case Curve():
-            _curve(axes, panel, layer)
-        case Points():
-            _points(axes, panel, layer)
-        case Bars():
-            axes.stairs(layer.heights, layer.edges, fill=True, color=layer.color, alpha=0.2, linewidth=0)
-            axes.stairs(layer.heights, layer.edges, color=layer.color, label=layer.label)
-        case Rule():
-            draw = axes.axvline if layer.upright else axes.axhline
-            draw(layer.at, color=layer.color, linestyle=":", linewidth=1.0, label=layer.label or None)
-        case Heat():
-            _heat(made, axes, panel, layer)
-        case Cloud():
-            dots = axes.scatter(layer.x, layer.y, c=layer.values, cmap=TIME, s=6, linewidths=0, zorder=2)
-            _bar(made, axes, dots, _wrapped(layer.unit, panel))
-        case Ground():
-            _ground(axes, layer)
-
-
-def _curve(axes: "Axes", panel: Panel, curve: Curve) -> None:
-    x, y = _shown(curve.x, panel.x.log), _shown(curve.y, panel.y.log)
-    steps: Any = "post" if curve.stairs else None
-    look: dict[str, Any] = {"linewidth": 0.4, "zorder": 1.0} if curve.faint else {"linewidth": 1.2, "zorder": 2.0}
-    alone = np.isfinite(x * y).sum() == 1  # a line through one point is a point
-    axes.plot(x, y, marker="o" if alone else None, color=curve.color, linestyle="--" if curve.dashed else "-",
-              label=curve.label or None, drawstyle="steps-post" if curve.stairs else None, **look)
-    if curve.low is not None and curve.high is not None:
-        axes.fill_between(x, _shown(curve.low, panel.y.log), _shown(curve.high, panel.y.log), color=curve.color,
-                          alpha=0.18, linewidth=0, step=steps)
-
-
-def _points(axes: "Axes", panel: Panel, points: Points) -> None:
-    x, y = _shown(points.x, panel.x.log), _shown(points.y, panel.y.log)
-    if points.low is not None and points.high is not None:
-        log = panel.x.log if points.sideways else panel.y.log
-        low, high = _shown(points.low, log), _shown(points.high, log)
-        if points.sideways:
-            axes.hlines(y, np.where(np.isnan(low), x, low), np.where(np.isnan(high), x, high), color=points.color,
-                        linewidth=0.9)
-        else:
-            axes.vlines(x, np.where(np.isnan(low), y, low), np.where(np.isnan(high), y, high), color=points.color,
-                        linewidth=0.9)
-    face = "white" if points.hollow and not points.faint else "none" if points.hollow else points.color
-    axes.plot(x, y, points.mark, color=points.color, markerfacecolor=face, label=points.label or None,
-              markersize=3 if points.faint else 5, markeredgewidth=0.8, alpha=0.45 if points.faint else 1.0,
-              linestyle="none", zorder=2.0 if points.faint else 3.0)
-
-
-def edges(centres: Values, log: bool) -> Values:
-    """The borders of cells around centres: halfway between them.
-
-    >>> edges(np.array([1.0, 2.0, 4.0]), True).round(3).tolist()
-    [0.707, 1.414, 2.828, 5.657]
+    Temperatures are chosen so that they have.
     """
-    places = np.log(centres) if log else np.asarray(centres, dtype=np.float64)
-    half = np.diff(places) / 2 if len(places) > 1 else np.array([0.5])
-    found = np.concatenate([[places[0] - half[0]], places[:-1] + half[: len(places) - 1], [places[-1] + half[-1]]])
-    return np.exp(found) if log else found
-
-
-def _heat(made: "Figure", axes: "Axes", panel: Panel, heat: Heat) -> None:
-    from matplotlib.colors import LogNorm, Normalize
-    from matplotlib.patches import Rectangle
-
-    seen = heat.values[np.isfinite(heat.values)]
-    low, high = heat.bounds or ((float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0))
-    norm = (LogNorm if heat.log else Normalize)(low, high if high > low else low + 1)
-    axes.set_facecolor(PALE)
-    x, y = edges(heat.x, panel.x.log), edges(heat.y, panel.y.log)
-    cells = axes.pcolormesh(x, y, heat.values, cmap=HEAT, norm=norm, rasterized=heat.values.size > 10_000)
-    if heat.missing:
-        hatched: dict[str, Any] = {"hatch": "////", "edgecolor": GREY, "facecolor": PALE, "linewidth": 0}
-        for row, column in np.argwhere(~np.isfinite(heat.values)).tolist():
-            axes.add_patch(Rectangle((x[column], y[row]), x[column + 1] - x[column], y[row + 1] - y[row], **hatched))
-        axes.fill_between([], [], label=heat.missing, **hatched)
-    if heat.written:
-        for row, column in np.argwhere(np.isfinite(heat.values)).tolist():
-            value = heat.values[row, column]
-            axes.text(heat.x[column], heat.y[row], f"{value:.2f}".removeprefix("0"), ha="center", va="center",
-                      fontsize=6, color="black" if norm(value) > 0.5 else "white")
-    axes.spines[:].set_visible(False)
-    axes.tick_params(length=2)
-    _bar(made, axes, cells, _wrapped(heat.unit, panel), heat.log)
-
-
-def _bar(made: "Figure", axes: "Axes", drawn: Any, unit: str, log: bool = False) -> None:
-    bar = made.colorbar(drawn, ax=axes, pad=0.02, fraction=0.06, aspect=25)
-    bar.set_label(unit)
-    if log:
-        _log_ticks(bar.ax.yaxis, *bar.ax.get_ylim())
-    for spine in bar.ax.spines.values():
-        spine.set_visible(False)
-
-
-def _ground(axes: "Axes", ground: Ground) -> None:
-    from matplotlib.colors import ListedColormap
-
-    colors = [category(k).color for k in range(len(ground.names))]
-    shown = np.ma.masked_less(ground.codes, 0)
-    axes.pcolormesh(edges(ground.x, False), edges(ground.y, False), shown, cmap=ListedColormap(colors), alpha=0.25,
-                    vmin=-0.5, vmax=len(colors) - 0.5, linewidth=0, rasterized=True, zorder=0)
-    for name, color in zip(ground.names, colors, strict=True):
-        axes.fill_between([], [], color=color, alpha=0.25, linewidth=0, label=name)
+    if axis.ticks is None or axis.spaced:
+        return False
+    places, names = (np.log(axis.ticks[0]) if axis.log else np.asarray(axis.ticks[0], dtype=np.float64)), axis.ticks[1]
+    apart = np.diff(places) * NAMED / ((places[-1] - places[0]) or 1.0) if len(places) > 1 else np.empty(0)
+    if len(places) > 1 and not axis.log:
+        apart = apart * (len(places) - 1) / len(places)  # cells reach beyond their middles
+    sizes = [_size(name, TICKS) for name in names]
+    return any((one + other) / 2 + 4 > room for one, other, room in zip(sizes, sizes[1:], apart.tolist(), strict=False)
+               ) or max(sizes) > NAMED

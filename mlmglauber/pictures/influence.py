@@ -22,7 +22,7 @@ from mlmglauber.pictures.panel import (
     shortened,
     tau_axis,
 )
-from mlmglauber.pictures.reading import number, perhaps
+from mlmglauber.pictures.reading import BROKEN, number, perhaps
 
 LIMIT = 2_000
 MATRICES = 2
@@ -31,7 +31,9 @@ LABELLED = 40
 
 
 class Context(NamedTuple):
-    """One context at one temperature: largest row sum, what the head proves of it, and the matrix where it was told."""
+    """One context, its id and text, at one temperature: largest row sum, what the head proves of it, and the matrix
+    where it was told.
+    """
 
     name: str
     tau: float
@@ -48,7 +50,7 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
     """The context of an influence record, or all contexts of a summary."""
     told, whole = record.get("matrix"), record["type"] == "summary"
     n = int(number(record, "n"))
-    name = f"largest over {record['count']} contexts" if whole else f"text {record['id']}"
+    name = f"largest over {record['count']} contexts" if whole else f"id {record['id']}: {record.get('text', '')}"
     matrix = None
     if told is not None:
         matrix = np.array(told, dtype=np.float64)
@@ -61,17 +63,27 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
 def labels(record: Mapping[str, Any]) -> list[str]:
     """What stands at the sites: the record's `words`, the words of its text if there are as many as tokens, numbers.
 
+    Where a word does not tell its token, being bytes that are no letter or nothing to be seen, its piece stands there,
+    and where the record has none, its site.
+
     >>> labels({"n": 3, "sites": [0, 2], "text": "hello, world"})
     ['hello', 'world']
     >>> labels({"n": 4, "sites": [0, 2], "text": "hello, world"})
     ['0', '2']
+    >>> labels({"n": 2, "sites": [0, 1], "words": ["a", "\ufffd"], "pieces": ["a", "\u0120\u00ee"]})
+    ['a', 'Ġî']
+    >>> labels({"n": 2, "sites": [0, 1], "words": ["a", "\ufffd"]})
+    ['a', 'site 1']
     """
-    words, text = record.get("words"), record.get("text")
-    if not (isinstance(words, list) and len(words) == record["n"]):
+    n, sites, words, text, pieces = (record.get(key) for key in ("n", "sites", "words", "text", "pieces"))
+    assert sites is not None
+    if not (isinstance(words, list) and len(words) == n):
         words = re.findall(r"\w+|[^\w\s]", text) if isinstance(text, str) else []
-    if len(words) != record["n"]:
-        return [str(site) for site in record["sites"]]
-    return [shortened(str(words[site]), 12) for site in record["sites"]]
+    if len(words) != n:
+        return [str(site) for site in sites]
+    told = pieces if isinstance(pieces, list) and len(pieces) == n else [f"site {site}" for site in range(len(words))]
+    clear = [BROKEN not in str(word) and bool(str(word).strip()) for word in words]
+    return [shortened(str(words[site] if clear[site] else told[site]), 24) for site in sites]
 
 
 def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
@@ -86,8 +98,8 @@ def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
         mine = {context.tau: context for context in with_matrix if (context.name, context.n) == (first.name, first.n)}
         others = {(context.name, context.n) for context in with_matrix}
         if len(others) > 1:
-            notes.append(f"of the matrices those of {first.name} are drawn, one of {len(others)} contexts; select "
-                         "records for the others")
+            notes.append(f"of the matrices those of {shortened(first.name, 60)} are drawn, one of {len(others)} "
+                         "contexts; select records for the others")
         panels = [_matrix(mine[tau]) for tau in chosen(sorted(mine), MATRICES, "temperatures", notes)]
     if not with_matrix or len({context.tau for context in every}) > 1:
         panels.append(_alphas(held, notes))
@@ -98,7 +110,7 @@ def _matrix(context: Context) -> Panel:
     assert context.matrix is not None
     places = np.arange(len(context.matrix), dtype=np.float64)
     labelled = (places.tolist(), list(context.labels)) if len(places) <= LABELLED else None
-    return Panel(f"{shortened(context.name, 30)}, τ = {context.tau:g}", Axis("token that is changed", ticks=labelled),
+    return Panel(f"{shortened(context.name)}, τ = {context.tau:g}", Axis("token that is changed", ticks=labelled),
                  Axis("token whose law moves", ticks=labelled, downwards=True),
                  [Heat(places, places, context.matrix, "influence c (TV), at least", bounds=(0.0, 1.0))])
 
@@ -119,5 +131,5 @@ def _alphas(held: Mapping[Hashable, Sequence[Context]], notes: list[str]) -> Pan
         if proved:
             layers.append(Curve(np.array([tau for tau, _ in proved]), np.array([alpha for _, alpha in proved]),
                                 "at most, by the head" if k == 0 else "", look.color, dashed=True))
-    layers.append(Rule(1.0, "below 1 it would prove fast mixing", BLACK))
+    layers.append(Rule(1.0, "1: below it α would prove fast mixing", BLACK))
     return Panel("", axis, Axis("α (largest row sum), at least", log=True), layers)

@@ -89,4 +89,6 @@ def _of_summary(of: Any, over: Any, lagged: bool) -> Uses:
             return Uses(("slowness",))
         case "basin", "start":
             return Uses(("basins",))
+        case "basin", "group":
+            return Uses((), ("basins",))
     return Uses()

@@ -61,7 +61,7 @@ def _panel(kind: str, found: Sequence[Bound], notes: list[str]) -> Panel:
         t, tv, half = bound.steps[seen], bound.tv[seen], NORMAL * bound.error[seen]
         band = (np.maximum(tv - half, 0), tv + half) if np.isfinite(half).all() else (None, None)
         layers.append(Curve(t, tv, f"τ = {bound.tau:g}", look.color, *band))
-    layers += [Rule(EPS, f"ε = {EPS:g}"), Rule(1.0, "says nothing above")]
+    layers += [Rule(EPS, f"ε = {EPS:g}", dash="-."), Rule(1.0, "1: a bound above says nothing")]
     top = max([1.1, *(float(bound.tv.max()) for bound in known)])
     return Panel(f"{kind}: mean ± 1.96 s.e.", Axis("step t (updates of one site)", log, low=None if log else 0),
                  Axis("bound on total variation", low=0, high=min(top * 1.03, TOP)), layers)

@@ -14,7 +14,7 @@ Values = NDArray[np.float64]
 class Curve(NamedTuple):
     """A line through (x, y), with a band from low to high where they are given; not-a-number breaks it.
 
-    stairs: the value stays until the next x.
+    stairs: the value stays until the next x. mark: at each point, hollow on a dashed line.
     """
 
     x: Values
@@ -26,6 +26,7 @@ class Curve(NamedTuple):
     dashed: bool = False
     stairs: bool = False
     faint: bool = False
+    mark: str = ""
 
 
 class Points(NamedTuple):
@@ -53,12 +54,13 @@ class Bars(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A straight line: at a height, or upright at an x."""
+    """A straight line: at a height, or upright at an x; dash: a style of matplotlib."""
 
     at: float
     label: str = ""
     color: str = GREY
     upright: bool = False
+    dash: str = ":"
 
 
 class Heat(NamedTuple):
@@ -99,7 +101,10 @@ Layer = Curve | Points | Bars | Rule | Heat | Cloud | Ground
 
 
 class Axis(NamedTuple):
-    """A quantity with its unit; ticks: places and what they read, None for round numbers; low, high: its ends."""
+    """A quantity with its unit; ticks: places and what they read, None for round numbers; low, high: its ends.
+
+    spaced: what ticks read has room side by side.
+    """
 
     label: str
     log: bool = False
@@ -107,6 +112,7 @@ class Axis(NamedTuple):
     low: float | None = None
     high: float | None = None
     downwards: bool = False
+    spaced: bool = False
 
 
 class Panel(NamedTuple):
@@ -159,34 +165,62 @@ def counted(number: int, what: str) -> str:
     return f"{number} {what}" + "s" * (number != 1)
 
 
-def shortened(text: str, most: int = 28) -> str:
-    """A text that fits into a legend.
+def shortened(text: str, most: int = 100) -> str:
+    """A text that fits into a legend, its middle left out where it is long.
 
     >>> shortened("the cat sat on the mat", 12)
-    'the cat sat…'
+    'the ca…e mat'
     """
     text = " ".join(text.split())
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+    front = most // 2
+    return text if len(text) <= most else f"{text[:front]}…{text[len(text) - (most - front - 1):]}"
+
+
+def told_apart(texts: Sequence[str], most: int = 100) -> list[str]:
+    """Texts shortened; those that would read the same are numbered.
+
+    >>> told_apart(["a b", "a  b", "c"])
+    ['a b (1)', 'a b (2)', 'c']
+    """
+    short = [shortened(text, most) for text in texts]
+    return [f"{name} ({short[: k + 1].count(name)})" if short.count(name) > 1 else name for k, name in enumerate(short)]
+
+
+DIGIT, BETWEEN, AXIS = 4.45, 5.0, 140.0
+"""Points of a digit, between two numbers, and of the shortest level axis."""
 
 
 def tau_axis(taus: Sequence[float]) -> Axis:
-    """The temperature: logarithmic where it spans a factor above 5, with a tick at each one that was looked at."""
-    low, high = min(taus), max(taus)
-    log = low > 0 and high / low > 5
-    scaled = [np.log(tau) if log else tau for tau in sorted(set(taus))]
-    kept: list[int] = []
-    for k, place in enumerate(scaled):  # ticks need room: a tenth of the axis each
-        if not kept or place - scaled[kept[-1]] >= 0.1 * (scaled[-1] - scaled[0]):
-            kept.append(k)
-    ticks = [sorted(set(taus))[k] for k in kept]
-    return Axis("temperature τ (the model's own: 1)", log, (ticks, [f"{tau:g}" for tau in ticks]))
+    """The temperature: logarithmic where it spans a factor above 5, with a tick at each one that was looked at.
+
+    A tick whose number has no room beside the one before it reads nothing.
+
+    >>> tau_axis([1, 1.25, 1.5, 2, 3]).ticks
+    ([1, 1.25, 1.5, 2, 3], ['1', '', '1.5', '2', '3'])
+    """
+    every = sorted(set(taus))
+    log = every[0] > 0 and every[-1] / every[0] > 5
+    scaled = [float(np.log(tau)) if log else tau for tau in every]
+    names: list[str] = []
+    end = -np.inf
+    for tau, place in zip(every, scaled, strict=True):
+        middle = AXIS * (place - scaled[0]) / ((scaled[-1] - scaled[0]) or 1.0)
+        half = DIGIT * len(f"{tau:g}") / 2
+        room = middle - half >= end
+        names.append(f"{tau:g}" if room else "")
+        end = middle + half + BETWEEN if room else end
+    return Axis("temperature τ (the model's own: 1)", log, (every, names), spaced=True)
 
 
-def beside(taus: Values, axis: Axis, k: int, count: int) -> Values:
-    """Temperatures moved a little, so that the k-th of `count` series does not hide the others."""
-    width = 0.02 * (k - (count - 1) / 2)
+def beside(taus: Values, axis: Axis, k: int, count: int, widest: float = 0.02) -> Values:
+    """Places at the ticks of an axis moved a little, so that the k-th of `count` series does not hide the others.
+
+    All series together take at most half of what lies between two neighbouring ticks; widest: what one takes at most,
+    as a share of the axis.
+    """
     every = np.asarray(axis.ticks[0] if axis.ticks else taus, dtype=np.float64)
-    if axis.log:
-        span = np.log(every.max() / every.min()) or 1.0
-        return np.asarray(taus * np.exp(width * span))
-    return np.asarray(taus + width * ((every.max() - every.min()) or 1.0))
+    scaled = np.log(every) if axis.log else every
+    span = float(np.ptp(scaled)) or 1.0
+    between = float(np.diff(scaled).min()) if len(scaled) > 1 else span
+    moved = min(widest * span, 0.5 * between / max(count - 1, 1)) * (k - (count - 1) / 2)
+    return np.asarray(taus * np.exp(moved) if axis.log else taus + moved)

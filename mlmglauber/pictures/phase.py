@@ -5,14 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlmglauber.pictures.panel import PANELS, Axis, Curve, Heat, Panel, Picture, Points, chosen, tau_axis
+from mlmglauber.pictures.layers import edges
+from mlmglauber.pictures.panel import PANELS, Axis, Curve, Heat, Panel, Picture, Points, beside, chosen, tau_axis
 from mlmglauber.pictures.reading import number, perhaps
 
 LIMIT = 50_000
-LINE = "#D55E00"
-"""Seen on all colours of the map."""
-MARKS = "os^vD"
-"""One for each budget."""
+LOOKS = (("#D55E00", "o"), ("#CC79A7", "s"), ("#56B4E9", "^"), ("#FFFFFF", "v"), ("#000000", "D"))
+"""Colours that are seen on all those of the map, and marks: one for each budget."""
 
 
 class Cell(NamedTuple):
@@ -66,12 +65,16 @@ def _panel(kind: str, found: Sequence[Any]) -> Panel:
     layers: list[Any] = [Heat(np.array(taus), np.array(lengths, dtype=np.float64), values,
                               "median meeting time / (n ln n)", log, missing=missing)]
     budgets = sorted({crossing.budget for crossing in crossings})
+    upward = Axis("length n (tokens)", min(lengths) > 0 and max(lengths) / min(lengths) > 3,
+                  ([float(n) for n in lengths], [str(n) for n in lengths]))
     for k, budget in enumerate(budgets):
         mine = [crossing for crossing in crossings if crossing.budget == budget]
         x, y = np.array([c.tau for c in mine]), np.array([c.n for c in mine], dtype=np.float64)
+        y = beside(y, upward, k, len(budgets), widest=0.06)
         low, high = (np.array([np.nan if end is None else end for end in ends]) for ends in
                      ([c.low for c in mine], [c.high for c in mine]))
-        layers += [Curve(x, y, "", LINE), Points(x, y, f"median = {budget:g} n ln n, 95 %", LINE, MARKS[k % len(MARKS)],
-                                                 low, high, sideways=True)]
-    return Panel(kind, axis, Axis("length n (tokens)", min(lengths) > 0 and max(lengths) / min(lengths) > 3,
-                                  ([float(n) for n in lengths], [str(n) for n in lengths])), layers)
+        color, mark = LOOKS[k % len(LOOKS)]
+        layers += [Curve(x, y, "", color), Points(x, y, f"median = {budget:g} n ln n, 95 %", color, mark, low, high,
+                                                  sideways=True, hollow=True)]
+    ends = edges(np.array(taus), axis.log)  # an interval that goes on beyond them is cut off there
+    return Panel(kind, axis._replace(low=float(ends[0]), high=float(ends[-1])), upward, layers)

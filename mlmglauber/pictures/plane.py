@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlmglauber.pictures.palette import BLACK, CATEGORIES, GREY
-from mlmglauber.pictures.panel import Axis, Cloud, Curve, Ground, Panel, Picture, Points, Values, counted, shortened
+from mlmglauber.pictures.palette import BLACK, CATEGORIES, category
+from mlmglauber.pictures.panel import Axis, Cloud, Curve, Ground, Panel, Picture, Points, Values, counted, told_apart
 from mlmglauber.pictures.reading import is_flat, number
 from mlmglauber.stream.errors import MlmError
 from mlmglauber.stream.records import chain_key, names_of
@@ -18,6 +18,8 @@ CHAINS = 6
 CELLS = 160
 REACH = 0.06
 """A cell is of a basin when a state of it is this near, as a share of the picture's diagonal."""
+ENDS = "^Dv>*P"
+"""Marks of the last states of so many chains; squares are first states."""
 TRAPS = 12
 NAMES = 5
 """Basins with most states; the others are shaded in one colour."""
@@ -72,19 +74,35 @@ def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     notes: list[str] = []
     x, y = _columns(states)
     layers: list[Any] = _ground(states, np.stack([x, y], axis=1))
-    if len(chains) <= CHAINS:
-        layers += [Curve(*_columns(found), "", GREY, faint=True) for found in chains.values()]
+    few = len(chains) <= CHAINS
+    if few:
+        layers += [Curve(*_columns(found), "", category(k).color, faint=True)
+                   for k, found in enumerate(chains.values())]
     steps = np.array([state.step for state in states], dtype=np.float64)
     late = np.argsort(steps, kind="stable")
     layers.append(Cloud(x[late], y[late], steps[late], "step (updates of one site)"))
     if len(chains) <= 4 * CHAINS:
         first = _columns([found[0] for found in chains.values()])
         layers.append(Points(*first, "first state", BLACK, "s", hollow=True))
+    ends = [found[-1] for found in chains.values()]
+    if few:
+        layers += [Points(*_columns([end]), f"last state, {name}", category(k).color, ENDS[k])
+                   for k, (end, name) in enumerate(zip(ends, _names(list(chains)), strict=True))]
+    elif len(chains) <= 4 * CHAINS:
+        layers.append(Points(*_columns(ends), "last state", BLACK, ENDS[0]))
     layers += _traps(held.get("traps", ()), chains, notes)
     shares = next(iter(held.get("explained", ())), None)
     names = [f"component {k + 1} ({100 * shares[k]:.0f} % of variance)" if shares else f"principal component {k + 1}"
              for k in (0, 1)]
     return Picture([Panel(counted(len(chains), "chain"), Axis(names[0]), Axis(names[1]), layers, square=True)], notes)
+
+
+def _names(chains: Sequence[tuple[Any, ...]]) -> list[str]:
+    """Names of chains: the id, and what tells chains of one id apart."""
+    runs = {run for run, _, _ in chains}
+    told = [f"id {name}" + (f", chain {chain}" if len({c for _, n, c in chains if n == name}) > 1 else "")
+            + (f", run {run}" if len(runs) > 1 else "") for run, name, chain in chains]
+    return told_apart(told, 60)
 
 
 def _columns(states: Sequence[State]) -> tuple[Values, Values]:
@@ -111,7 +129,7 @@ def _ground(states: Sequence[State], points: Values) -> list[Ground]:
 
     distance, nearest = cKDTree(points[named]).query(grid.reshape(-1, 2))
     region = np.where(distance <= reach, codes[nearest], -1).reshape(CELLS, CELLS)
-    return [Ground(x, y, region.astype(np.int64), [shortened(name, 16) for name in shown])]
+    return [Ground(x, y, region.astype(np.int64), told_apart(shown, 40))]
 
 
 def _traps(traps: Sequence[Trap], chains: Mapping[Any, Sequence[State]], notes: list[str]) -> list[Points]:

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any
 
+BROKEN = "\ufffd"
+"""What stands in a text for bytes that are no letter: a piece of one, which other bytes read like."""
+
 
 def number(record: Mapping[str, Any], name: str) -> float:
     """A finite number.

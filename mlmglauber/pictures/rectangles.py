@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.pictures.palette import category
-from mlmglauber.pictures.panel import SERIES, Axis, Bars, Panel, Picture, Rule, Values, chosen, shortened
+from mlmglauber.pictures.panel import SERIES, Axis, Bars, Panel, Picture, Rule, Values, chosen, shortened, told_apart
 from mlmglauber.pictures.reading import number, perhaps
 
 LIMIT = 200_000
@@ -33,10 +33,11 @@ def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     several = len({tau for _, tau in keys}) > 1
     borders = bins(np.concatenate([part.ravel() for part in found.values()]))
     layers: list[Any] = []
+    names = told_apart([model for model, _ in keys]) if not several else [shortened(model) for model, _ in keys]
     for k, (model, tau) in enumerate(keys):
         sizes, noise = found[model, tau]
         shares = np.histogram(np.clip(sizes, borders[0], borders[-1]), borders)[0] / len(sizes)
-        name = shortened(model, 18) + (f", τ {tau:g}" if several else "")
+        name = names[k] + (f", τ {tau:g}" if several else "")
         layers.append(Bars(borders, shares, f"{name}: mean {sizes.mean():.2g}", category(k).color))
         if np.nanmax(noise, initial=0.0) > borders[0]:
             layers.append(Rule(float(np.nanmax(noise)), "", category(k).color, upright=True))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlmglauber.measures.survival import kaplan_meier
-from mlmglauber.pictures.palette import ordered
+from mlmglauber.pictures.palette import GREY, ordered
 from mlmglauber.pictures.panel import PANELS, SERIES, Axis, Curve, Panel, Picture, Points, Values, chosen, counted
 from mlmglauber.pictures.reading import number, perhaps
 
@@ -53,7 +53,7 @@ def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
 def _panel(kind: Kind, by_tau: Mapping[float | None, Sequence[Trap]], notes: list[str]) -> Panel:
     taus = chosen(sorted(by_tau, key=lambda tau: (tau is None, tau or 0)), SERIES // 2, "temperatures", notes)
     layers: list[Any] = []
-    lawful = False
+    lawful = cut = False
     for tau, look in zip(taus, ordered(len(taus)), strict=True):
         traps = by_tau[tau]
         steps, censored = np.array([t.residence for t in traps]), np.array([t.censored for t in traps])
@@ -66,6 +66,7 @@ def _panel(kind: Kind, by_tau: Mapping[float | None, Sequence[Trap]], notes: lis
         if censored.any():
             there = np.searchsorted(x, steps[censored], side="right") - 1
             layers.append(Points(steps[censored], end[there], "", look.color, "|"))
+            cut = True
         escapes = np.array([np.nan if t.escape is None else t.escape for t in traps])
         if np.isfinite(escapes).all():
             lawful = True
@@ -73,7 +74,11 @@ def _panel(kind: Kind, by_tau: Mapping[float | None, Sequence[Trap]], notes: lis
             layers.append(Curve(t, law(t, escapes, kind.least), "", look.color, dashed=True))
     if lawful:
         nowhere = np.array([np.nan])
-        layers.append(Curve(nowhere, nowhere, "geometric, one state: (1 − escape)^t", dashed=True))
+        own = layers[0].color if len(taus) == 1 else GREY
+        told = "geometric, one state: (1 − escape)ᵗ" + ("" if len(taus) == 1 else ", in the colour of its τ")
+        layers.append(Curve(nowhere, nowhere, told, own, dashed=True))
+    if cut:
+        layers.append(Points(np.array([np.nan]), np.array([np.nan]), "cut off by the end of the records", GREY, "|"))
     smallest = LEAST_SHARE / max(len(found) for found in by_tau.values())
     where = "one state" if kind.radius == 0 else f"within {counted(kind.radius, 'change')}"
     return Panel(f"n = {kind.n}, {where}, at least {counted(kind.least, 'step')}",

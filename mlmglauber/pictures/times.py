@@ -9,7 +9,7 @@ from mlmglauber.measures.meeting import c_and_growth
 from mlmglauber.measures.scaling import Times, n_log_n
 from mlmglauber.measures.survival import median_interval
 from mlmglauber.pictures.palette import BLACK, GREY, category
-from mlmglauber.pictures.panel import PANELS, SERIES, Axis, Curve, Panel, Picture, Points, beside, chosen, tau_axis
+from mlmglauber.pictures.panel import PANELS, SERIES, Axis, Panel, Picture, Points, beside, chosen, tau_axis
 from mlmglauber.pictures.reading import number, perhaps
 
 LIMIT = 100_000
@@ -150,11 +150,22 @@ def _in_steps(story: Story, axis: Axis, times: Sequence[Time], middles: Sequence
             if seen:
                 x = beside(np.array([time.tau for time in seen]), axis, k, len(lengths))
                 layers.append(Points(x, _shown(np.array([time.steps for time in seen])), "", look.color,
-                                     "^" if censored else look.mark, hollow=censored, faint=True))
+                                     "2" if censored else look.mark, faint=True))
         layers += _medians(axis, [item for item in middles if item.n == n], 1.0, k, len(lengths), f"n = {n}")
-    if any(time.censored for time in times) or any(item.median is None for item in middles):
-        layers.append(Points(np.array([np.nan]), np.array([np.nan]), "censored; median above", GREY, "^", hollow=True))
-    return Panel(f"{story.title}: median, 95 %", axis, Axis(story.axis, log=True), layers)
+    if any(time.censored for time in times):
+        layers.append(_entry("censored", GREY, "2"))
+    return Panel(f"{story.title}: median, 95 %", axis, Axis(story.axis, log=True), layers + _unreached(middles))
+
+
+def _entry(label: str, color: str, mark: str, hollow: bool = False) -> Points:
+    """A mark in the legend alone."""
+    return Points(np.array([np.nan]), np.array([np.nan]), label, color, mark, hollow=hollow)
+
+
+def _unreached(middles: Sequence[Middle]) -> list[Points]:
+    """What a triangle means, where there is one."""
+    missing = any(item.median is None for item in middles)
+    return [_entry("median not reached", GREY, "^", hollow=True)] if missing else []
 
 
 def _medians(axis: Axis, mine: Sequence[Middle], unit: float, k: int, count: int, label: str) -> list[Any]:
@@ -166,22 +177,26 @@ def _medians(axis: Axis, mine: Sequence[Middle], unit: float, k: int, count: int
     median, low, high = (_shown(_nan([getattr(item, end) for item in mine])) / unit for end in ends)
     missing = np.isnan(median)
     horizon = _shown(np.array([item.horizon for item in mine])) / unit
-    layers: list[Any] = [Points(x, median, label, look.color, look.mark, low, high)]
-    if missing.any():
-        layers.append(Points(x[missing], horizon[missing], "", look.color, "^", hollow=True))
+    layers: list[Any] = [Points(x, median, label, look.color, look.mark, np.where(missing, np.nan, low),
+                                np.where(missing, np.nan, high))]
+    if missing.any():  # its interval goes on above
+        layers.append(Points(x[missing], horizon[missing], "", look.color, "^", low[missing],
+                             np.full(missing.sum(), np.nan), hollow=True))
     return layers
 
 
 def _in_units(axis: Axis, middles: Sequence[Middle], slopes: Sequence[Slope], lengths: Sequence[int]) -> Panel:
+    """Medians of each length, and beside them C: each temperature by itself, since none is fitted to another."""
     layers: list[Any] = []
     known = sorted(slope for slope in slopes if slope.c)
-    if known:
-        low, high = (_nan([getattr(slope, end) for slope in known]) for end in ("low", "high"))
-        c = _nan([slope.c for slope in known])
-        layers.append(Curve(np.array([slope.tau for slope in known]), c, "fit T = C n ln n, 95 %", BLACK,
-                            np.where(np.isnan(low), c, low), np.where(np.isnan(high), c, high)))
+    count = len(lengths) + bool(known)
     for k, n in enumerate(lengths):
         unit, mine = n_log_n(n), [item for item in middles if item.n == n]
         if unit:
-            layers += _medians(axis, mine, unit, k, len(lengths), f"n = {n}")
-    return Panel("", axis, Axis("time / (n ln n)", log=True), layers)
+            layers += _medians(axis, mine, unit, k, count, f"n = {n}")
+    if known:
+        x = beside(np.array([slope.tau for slope in known]), axis, count - 1, count)
+        c, low, high = (_nan([getattr(slope, end) for slope in known]) for end in ("c", "low", "high"))
+        over = "of all lengths" if len(lengths) > 1 else f"of n = {lengths[0]}"
+        layers.append(Points(x, c, f"C {over}, 95 %", BLACK, "x", low, high))
+    return Panel("", axis, Axis("time / (n ln n)", log=True), layers + _unreached(middles))
