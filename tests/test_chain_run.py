@@ -8,8 +8,11 @@ import pytest
 from conftest import ROOT
 from in_process import answer
 
+from mlmglauber.commands.base import Filter, Words
 from mlmglauber.commands.chain_run import UNKNOWN, Law, Runs
+from mlmglauber.commands.distribute import _Blocks
 from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.output import Output
 
 TEXT = b'{"id":"t","text":"b a a"}\n'
 INC = (ROOT / "tests" / "tables" / "inc.json").read_bytes()
@@ -222,3 +225,19 @@ def test_runs_that_made_no_chain_and_other_things_in_their_place():
     for tau in ("hot", -1, float("nan"), True):
         with pytest.raises(RecordError, match="no temperature"):
             found.tau_of({"tau": tau})
+
+
+def test_every_block_for_a_worker_brings_the_run_records_before_it(inc):
+    """Blocks of --dask are lines; the run record stands in the first one alone. One worker answers as one process."""
+    chains = sampled(inc, "--allow a,b --freeze 2 --tau 0.7 --steps 120", b'{"id":"t","text":"b a c"}\n')
+    (inc / "chains").write_bytes(chains)
+    blocks = _Blocks(Filter(Words("mlm-influence", True, 0, False, False), (str(inc / "chains"),), False, Output(None)),
+                     unique=False)
+    found = []
+    while (block := blocks.next(wait=True)) is not None:
+        found.append(block)
+    assert len(found) > 2
+    assert [[run["command"] for run in block.runs] for block in found] == [["mlm-sample"]] * len(found)
+    spread = answer("influence -m inc.json --seed 1 --dask local:1", chains, inc)
+    assert (spread.status, spread.of("influence")) == (0, answer("influence -m inc.json --seed 1", chains,
+                                                                  inc).of("influence"))

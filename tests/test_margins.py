@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from oracles import TABLE_A
 
-from mlmglauber.measures.margins import margins, site_rows
+from mlmglauber.measures.margins import decided_rows, is_argmax, margins, site_rows
 from mlmglauber.models.conditionals import TableConditional
 
 TABLE = TableConditional(TABLE_A)
@@ -59,3 +59,38 @@ def test_tokens_that_are_never_drawn():
     assert (alone.gamma[0], alone.stay[0], alone.gamma[1]) == (np.inf, 1, 0)
     with pytest.raises(ValueError, match="not finite"):
         margins(np.array([[np.nan, 0.0]]), np.array([0]), 1.0, 2)
+
+
+class Rounded:
+    """A table whose fast level is off by a little: at one site that hides which of two tokens is the likelier."""
+
+    levels, vocab_size, allowed = 2, 3, np.ones(3, bool)
+
+    def __init__(self):
+        self.asked = []
+
+    def log_probs(self, ids, sites):
+        return np.log(np.array([[0.5, 0.4, 0.1], [0.4501, 0.4500, 0.0999]]))[sites]
+
+    def log_probs_at(self, ids, sites, level):
+        self.asked.append((sites.tolist(), level))
+        return np.log(np.array([[0.5, 0.4, 0.1], [0.4500, 0.4501, 0.0999]]))[sites]
+
+
+def test_nearly_equal_tokens_are_told_apart_in_the_precision_that_defines_chains():
+    model, ids = Rounded(), np.array([0, 1])
+    found = margins(decided_rows(model, ids, np.arange(2)), ids, 1.0, 3)
+    assert model.asked == [([1], -1)]  # and only there
+    assert found.perfect
+    assert not margins(site_rows(model, ids, np.arange(2)), ids, 1.0, 3).perfect
+    assert is_argmax(np.log([[0.4, 0.4, 0.2]] * 2), np.array([0, 1])).tolist() == [True, False]
+
+
+def test_a_tie_is_no_perfect_trap():
+    """Margin 0: the token is the one that tau = 0 draws, and half of the time another one is drawn at any tau above."""
+    rows = np.log(np.array([[0.45, 0.45, 0.1], [0.8, 0.1, 0.1]]))
+    found = margins(rows, np.array([0, 0]), 0.01, 3)
+    assert (found.argmax, found.margin, found.ties, found.perfect) == (1, 0, 1, False)
+    assert found.escape == pytest.approx(0.25)
+    assert found.bound == 2
+    assert margins(rows, np.array([1, 0]), 0.0, 3).escape == 0.5  # the higher of the tied ids is left at tau = 0

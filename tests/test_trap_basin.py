@@ -98,7 +98,7 @@ def test_a_rare_exit_is_not_lost_in_rounding():
 class Masked:
     """Token 1 at a site is as likely as sigmoid(sum of what the unmasked tokens give); token 2 is the mask."""
 
-    vocab_size, allowed = 3, np.array([True, True, False])
+    levels, vocab_size, allowed = 1, 3, np.array([True, True, False])
     weights = np.array([[0, 1.0, -2.0], [0.5, 0, 3.0], [0, 0, 0]])
 
     def log_probs(self, ids, sites):
@@ -108,7 +108,7 @@ class Masked:
 
 
 class Broken:
-    vocab_size, allowed = 2, np.ones(2, bool)
+    levels, vocab_size, allowed = 1, 2, np.ones(2, bool)
 
     def log_probs(self, ids, sites):
         return np.full((len(ids), 2), np.nan)

@@ -21,14 +21,15 @@ INITS = ("text", "mask", "random")
 class Law(NamedTuple):
     """What must be the same for chains to be put together in one row, beside their temperature and length.
 
-    model, hash, revision, dtype: of the model; init: what the chains start from; allow: the words that may be drawn,
+    model, hash, revision: of the model; precision: that of the conditionals which define the chains, whatever number
+    format they were first computed in; init: what the chains start from; allow: the words that may be drawn,
     sorted; freeze: the sites that do not move. All None, or empty, where no run record came before the states.
     """
 
     model: str | None = None
     hash: str | None = None
     revision: str | None = None
-    dtype: str | None = None
+    precision: str | None = None
     scan: str | None = None
     init: str | None = None
     allow: tuple[str, ...] | None = None
@@ -40,7 +41,7 @@ class Law(NamedTuple):
             return {"model": None, "model_reason": "no run record"}
         told: Record = {"model": self.model}
         told |= {name: value for name, value in (("hash", self.hash), ("revision", self.revision),
-                                                 ("dtype", self.dtype)) if value is not None}
+                                                 ("precision", self.precision)) if value is not None}
         return told | {"scan": self.scan, "init": self.init, **self.restrictions()}
 
     def restrictions(self) -> Record:
@@ -113,14 +114,15 @@ def _chain_run(record: Record) -> ChainRun:
     allow, freeze, tau = options.get("allow"), options.get("freeze") or [], record.get("tau")
     scan, init = options.get("scan", "random"), options.get("init", "text")
     start = options.get("start")  # of mlm-couple
-    model, digest, revision, dtype = names = [record.get(name) for name in ("model", "hash", "revision", "dtype")]
+    precision = record.get("precision", record.get("dtype"))
+    model, digest, revision, _ = names = [*(record.get(name) for name in ("model", "hash", "revision")), precision]
     if not (all(name is None or isinstance(name, str) for name in (*names, allow, start)) and scan in SCANS
             and init in INITS and type(freeze) is list and all(type(site) is int and site >= 0 for site in freeze)
             and (tau is None or type(tau) in (int, float))):
         raise RecordError(f"the run record of {record['run']!r} has a model, tau, allow, freeze, scan or init that no "
                           "run of mlm-sample has; give its records as it wrote them")
     words = None if allow is None else tuple(sorted(map(str.strip, allow.split(","))))
-    law = Law(model, digest, revision, dtype, scan, start or init, words, tuple(sorted(set(freeze))))
+    law = Law(model, digest, revision, precision, scan, start or init, words, tuple(sorted(set(freeze))))
     shows_all = None
     if record["command"] == "mlm-sample":
         shows_all = bool(options.get("on_change")) or options.get("every") == 1
@@ -158,7 +160,7 @@ class ChainModels:
         return RestrictedModel(self.model, tokens)
 
     def check(self, run: ChainRun) -> None:
-        """UsageError for chains of another model, a warning for those of another number format."""
+        """UsageError for chains of another model, a warning for those of another precision."""
         ours, theirs = self._described, run.law
         for key, value in (("hash", theirs.hash), ("revision", theirs.revision), ("model", theirs.model)):
             if ours.get(key) is not None and value is not None:
@@ -166,7 +168,8 @@ class ChainModels:
                     raise UsageError(f"run {run.run} is of the model {theirs.model} ({key} {value}), not of "
                                      f"{ours['model']} ({ours[key]}); name its model with -m, or {self.otherwise}")
                 break
-        if theirs.dtype not in (None, ours["dtype"]):
+        here = ours.get("precision", ours["dtype"])
+        if theirs.precision not in (None, here):
             self.filter.once(("number format", run.run), lambda: self.filter.words.say(
-                f"run {run.run} was made in {theirs.dtype}, this is computed in {ours['dtype']}; give --dtype "
-                f"{theirs.dtype} for the law of the chains"))
+                f"the chains of run {run.run} are defined in {theirs.precision}, this is computed in {here}; give the "
+                "same --dtype and --exact for the law of the chains"))

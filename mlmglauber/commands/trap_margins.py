@@ -9,7 +9,7 @@ import numpy as np
 
 from mlmglauber.commands.chain_run import ChainModels, ChainRun
 from mlmglauber.commands.inputs import Inputs
-from mlmglauber.measures.margins import Margins, margins, site_rows
+from mlmglauber.measures.margins import Margins, decided_rows, margins
 from mlmglauber.measures.mutual_support import mutual_support
 from mlmglauber.measures.repetition import repetition
 from mlmglauber.measures.trap_basin import LIMIT, State, basin_of
@@ -78,7 +78,7 @@ def state_margins(model: TextModel, ids: State, tau: float, free: Sequence[int] 
     """Margins of one state; RecordError where it is none of the model, or a conditional is not finite."""
     sites, state = checked_sites(model, ids, free), np.array(ids)
     try:
-        return margins(site_rows(model, state, sites), state[sites], tau, int(model.allowed.sum()))
+        return margins(decided_rows(model, state, sites), state[sites], tau, int(model.allowed.sum()))
     except ValueError as error:
         raise RecordError(f"{error} at this trap; no margin can be told") from error
 
@@ -88,7 +88,7 @@ def state_escapes(model: TextModel, ids: State, taus: Sequence[float],
     """The escape probabilities of a state at several temperatures, and its margin."""
     sites, state = checked_sites(model, ids, free), np.array(ids)
     try:
-        rows = site_rows(model, state, sites)
+        rows = decided_rows(model, state, sites)
         found = [margins(rows, state[sites], tau, int(model.allowed.sum())) for tau in taus]
     except ValueError as error:
         raise RecordError(f"{error} at this trap; no margin can be told") from error

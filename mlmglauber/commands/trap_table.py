@@ -7,7 +7,7 @@ from mlmglauber.stream.records import Record
 
 LAW = (
     Column("model", "Model of the chains.", lambda group: name(group["model"] or NOTHING)),
-    Column("law", "What else makes chains incomparable: number format and hash of the model, scan, start, the only "
+    Column("law", "What else makes chains incomparable: precision and hash of the model, scan, start, the only "
            "words that may be drawn and the sites that do not move.", lambda group: name(law(group))),
 )
 CHAINS = Table("Traps by temperature and length", (
@@ -66,7 +66,7 @@ TABLES = (CHAINS, SLOWNESS, FOUND)
 
 def law(group: Record) -> str:
     """What makes a row's chains what they are, beside model, temperature and length."""
-    parts = [group.get("dtype"), group.get("hash"), group.get("scan"), group.get("init")]
+    parts = [group.get("precision"), group.get("hash"), group.get("scan"), group.get("init")]
     parts += [f"{key} {group[key]}" for key in ("allow", "freeze") if group.get(key)]
     return " ".join(str(part) for part in parts if part) or NOTHING
 

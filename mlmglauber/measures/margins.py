@@ -8,6 +8,9 @@ from numpy.typing import NDArray
 
 from mlmglauber.models.conditionals import Conditional, Floats, Ids
 
+CLOSE = 1e-2
+"""Nats: two tokens nearer than that are compared in the precision that defines chains; float32 is off by about 1e-5."""
+
 
 class Margins(NamedTuple):
     """What the conditionals at the n sites of one state say, in nats at tau = 1 unless told otherwise.
@@ -55,6 +58,22 @@ def is_argmax(log_probs: Floats, tokens: Ids) -> NDArray[np.bool_]:
 def site_rows(conditional: Conditional, ids: Ids, sites: Ids) -> Floats:
     """(n, V) log-probabilities at tau = 1 at the given sites of one state."""
     return conditional.log_probs(np.repeat(ids[None], len(sites), axis=0), sites)
+
+
+def decided_rows(conditional: Conditional, ids: Ids, sites: Ids) -> NDArray[np.float64]:
+    """As site_rows, with rows whose two best tokens are nearly equal from the precision that defines chains.
+
+    So is_argmax, the sign of a margin and a tie are told as the dynamics has them, not as a fast number format rounds
+    them. Rows that are no law are left as they are.
+    """
+    rows = np.asarray(site_rows(conditional, ids, sites), dtype=np.float64)
+    if conditional.levels > 1 and rows.shape[1] > 1:
+        best = np.partition(rows, -2, axis=1)[:, -2:]
+        with np.errstate(invalid="ignore"):
+            close = np.flatnonzero(best[:, 1] - best[:, 0] < CLOSE)
+        if len(close):
+            rows[close] = conditional.log_probs_at(np.repeat(ids[None], len(close), axis=0), sites[close], -1)
+    return rows
 
 
 def margins(log_probs: Floats, tokens: Ids, tau: float, allowed: int) -> Margins:

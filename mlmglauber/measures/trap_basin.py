@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.measures.margins import is_argmax, margin_bound, site_rows
-from mlmglauber.models.conditionals import Conditional, Floats, Ids
+from mlmglauber.measures.margins import decided_rows, is_argmax, margin_bound
+from mlmglauber.models.conditionals import Conditional, Ids
 
 LIMIT = 256
 """States: a set that is larger is given up."""
@@ -111,10 +111,10 @@ def mean_exit_time(moves: Values, exits: Values) -> float:
 
 
 def _rows(conditional: Conditional, state: State, sites: Ids) -> Values:
-    rows: Floats = site_rows(conditional, np.array(state), sites).astype(np.float64)
+    rows = decided_rows(conditional, np.array(state), sites)
     if not np.isfinite(rows.max(axis=1)).all():
         raise ValueError("a conditional is not finite")
-    return np.asarray(rows)
+    return rows
 
 
 def _chances(rows: Values, tau: float) -> Values:
