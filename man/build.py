@@ -35,8 +35,7 @@ STATUSES = {
     ExitStatus.OK: "All went well.",
     ExitStatus.FAILED: "The command failed.",
     ExitStatus.USAGE: "Wrong usage: an unknown option, a value without meaning, options that exclude each other.",
-    ExitStatus.BAD_RECORD: "At least one record was bad; each was told of on standard error, the others were "
-                           "answered.\n"
+    ExitStatus.BAD_RECORD: "At least one record was bad; each was told on standard error, the others were answered.\n"
                            "Or the input held nothing of what is asked for.",
     ExitStatus.NO_INPUT: "An input file cannot be opened.",
     ExitStatus.NO_MODEL: "The model is not available, or is not of the kind that is needed.",

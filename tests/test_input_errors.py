@@ -5,6 +5,7 @@ import os
 
 import orjson
 import pytest
+from in_process import answer
 
 TEXT = b'{"id":"%d","text":"a b","embedding":[1,%d],"embedder":"e"}\n'
 STATE = (b'{"type":"state","run":"r","id":"0","chain":0,"step":%d,"tau":1.0,"n":2,"text":"a b","ids":[0,1],"site":0,'
@@ -45,11 +46,14 @@ def rows(line, count):
 
 
 @every_command
-def test_what_stood_before_an_error_is_answered(sh, folder, command, line, kind):
+def test_what_stood_before_an_error_is_answered(folder, command, line, kind):
     """Truncated, broken and padded gzip, a bad line under --strict, a folder among files: three good records."""
     good = rows(line, 3)
     (folder / "good").write_bytes(good)
-    whole = sh(f"{command} good")
+    def run(arguments):
+        return answer(f"{command.removeprefix('mlm-')} {arguments}", b"", folder)
+
+    whole = run("good")
     assert whole.status == 0
     assert any(record.get("type") == kind for record in whole.records)
     packed = gzip.compress(good)
@@ -59,19 +63,19 @@ def test_what_stood_before_an_error_is_answered(sh, folder, command, line, kind)
     (folder / "behind.gz").write_bytes(packed + b"what is this")
     (folder / "strict").write_bytes(good + b'{"text":7\n' + rows(line, 9)[len(good):])
     (folder / "folder").mkdir()
-    assert sh(f"{command} padded.gz") == (0, whole.out, "")
+    assert run("padded.gz") == (0, whole.out, "")
     for arguments, status, said in (
             ("early.gz", 65, "early.gz: the gzip stream ends early"),
             ("broken.gz", 65, "broken.gz: the gzip stream is"),
             ("behind.gz", 65, "behind.gz: the gzip stream is"), ("--strict strict", 65, "strict:4: not a JSON object"),
             ("good folder good", 66, "folder: cannot be read")):
-        done = sh(f"{command} {arguments}")
+        done = run(arguments)
         assert (done.status, done.out) == (status, whole.out), arguments
         assert said in done.err
         assert done.err.count("\n") == 1
-        kept = sh(f"{command} -o out {arguments}")
+        kept = run(f"-o made {arguments}")
         assert kept.status == status
-        assert not (folder / "out").exists()
+        assert not (folder / "made").exists()
 
 
 def test_chains_in_work_are_finished(sh, folder):
@@ -83,13 +87,13 @@ def test_chains_in_work_are_finished(sh, folder):
         assert sh(f"{command} --strict", stdin=good + b"{bad\n" + good).out == whole.out
 
 
-def test_a_torn_last_line_is_no_text(sh, folder):
+def test_a_torn_last_line_is_no_text(folder):
     """Of a gzip file that ends early the beginning of a line is left: it would be another text."""
     packed = gzip.compress(os.urandom(3000).hex().encode() + b"\nthe cat sat\nthe cat sat on the mat")
     for cut in (len(packed) - 8, len(packed) - 12, len(packed) // 2):
         (folder / "f.gz").write_bytes(packed[:cut])
-        done = sh("mlm-embed f.gz | jq -r .text")
-        assert set(done.out.decode().split("\n")[2:-1]) <= {"the cat sat"}
+        done = answer("embed f.gz", b"", folder)
+        assert {record["text"] for record in done.records[2:]} <= {"the cat sat"}
 
 
 def test_check_reads_gzip(sh, folder):
@@ -113,15 +117,15 @@ MARK = b"\xef\xbb\xbf"
     MARK * 2 + rows(TEXT, 3),
     gzip.compress(MARK + rows(TEXT, 1)) + gzip.compress(MARK + rows(TEXT, 3)[len(rows(TEXT, 1)):]),
 ], ids=["cat", "twice", "members"])
-def test_a_mark_is_no_part_of_a_line(sh, folder, content):
-    assert sh("mlm-embed", stdin=content) == sh("mlm-embed", stdin=rows(TEXT, 3))
+def test_a_mark_is_no_part_of_a_line(folder, content):
+    assert answer("embed", content, folder) == answer("embed", rows(TEXT, 3), folder)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf_16_is_one_clear_error(sh, folder, encoding):
+def test_utf_16_is_one_clear_error(folder, encoding):
     bad = rows(TEXT, 3).decode().encode(encoding)
     for content, answered in ((bad, 0), (rows(TEXT, 2) + bad, 2)):
-        done = sh("mlm-embed", stdin=content)
+        done = answer("embed", content, folder)
         assert done.status == 65
         assert done.err == (f"mlm-embed: stdin:{answered + 1}: the input is UTF-16; convert it with iconv -f UTF-16 -t "
                             "UTF-8\n")
@@ -129,8 +133,8 @@ def test_utf_16_is_one_clear_error(sh, folder, encoding):
 
 
 @pytest.mark.parametrize("invisible", ["\u200b", "\u00a0", "\u2060", "\x0b", "\u3000\u200e"])
-def test_a_record_behind_invisible_characters_is_no_text(sh, folder, invisible):
-    done = sh("mlm-embed", stdin=invisible.encode() + rows(TEXT, 1))
+def test_a_record_behind_invisible_characters_is_no_text(folder, invisible):
+    done = answer("embed", invisible.encode() + rows(TEXT, 1), folder)
     assert (done.status, done.out) == (65, b"")
     assert "stdin:1: invisible characters before the object of JSON" in done.err
 
@@ -143,27 +147,27 @@ def test_a_record_behind_invisible_characters_is_no_text(sh, folder, invisible):
     (b'[["a", 1],\n["b", 2]]\n', "JSON that goes on in the next line"),
     (b'[{"text":"a b"}]\n', "a JSON array, not an object; write one object a line (jq -c '.[]' FILE)"),
 ])
-def test_json_that_is_no_json_lines_is_no_text(sh, folder, content, said):
-    done = sh("mlm-embed", stdin=content + b"a b\n" * (b"goes on" in said.encode()))
+def test_json_that_is_no_json_lines_is_no_text(folder, content, said):
+    done = answer("embed", content + b"a b\n" * (b"goes on" in said.encode()), folder)
     assert (done.status, done.out) == (65, b"")
     assert done.err.startswith(f"mlm-embed: stdin:1: {said}")
     assert done.err.count("\n") == 1
 
 
-def test_after_broken_json_nothing_of_the_file_is_text(sh, folder):
+def test_after_broken_json_nothing_of_the_file_is_text(folder):
     (folder / "f").write_bytes(b'a b\n{"text":"a b\nb a\n{"text":"b b"}\n')
     (folder / "g").write_bytes(b"c c\n")
-    done = sh("mlm-embed f g")
+    done = answer("embed f g", b"", folder)
     assert [record["text"] for record in done.records if "text" in record] == ["a b", "b b", "c c"]
     assert [line.split(": ")[1] for line in done.err.splitlines()] == ["f:2", "f:3"]
     brackets = b"[1] a note\n[MASK] me\n[[File:x.jpg]] a picture\n[sic]\n"
-    assert len(sh("mlm-embed", stdin=brackets).records) == 5
+    assert len(answer("embed", brackets, folder).records) == 5
 
 
-def test_text_forces_plain_text(sh, folder):
+def test_text_forces_plain_text(folder):
     lines = ['"To be or not to be"', "2024", "[", '{"text":"a"}', "null", "> quoted"]
     for option in ("--text", "--format text"):
-        done = sh(f"mlm-embed {option}", stdin="\n".join(lines).encode())
+        done = answer(f"embed {option}", "\n".join(lines).encode(), folder)
         assert done.status == 0
         assert [record["text"] for record in done.records[1:]] == lines
 
@@ -172,28 +176,28 @@ def test_other_packers_are_named(sh, folder):
     for program, unpack in (("xz", "xz -dc"), ("zstd", "zstd -dc"), ("bzip2", "bzip2 -dc")):
         packed = sh(f"{program} -c", stdin=rows(TEXT, 3))
         if packed.status == 0:
-            done = sh("mlm-embed", stdin=packed.out)
+            done = answer("embed", packed.out, folder)
             assert (done.status, done.out) == (65, b"")
             assert f"the input is packed; unpack it: {unpack} FILE | ..." in done.err
 
 
-def test_integers_that_are_too_long_are_told(sh, folder):
-    done = sh("mlm-embed", stdin=b'{"id":1' + b"0" * 400 + b',"text":"a b"}\n')
+def test_integers_that_are_too_long_are_told(folder):
+    done = answer("embed", b'{"id":1' + b"0" * 400 + b',"text":"a b"}\n', folder)
     assert done.status == 65
     assert "an integer of more than 308 digits" in done.err
     long = b'{"id":1' + b"0" * 300 + b',"text":"a b"}\n'
-    assert b"0" * 300 in sh("mlm-embed", stdin=long).out
+    assert b"0" * 300 in answer("embed", long, folder).out
 
 
-def test_messages_speak_json(sh, folder):
+def test_messages_speak_json(folder):
     values = [b"null", b"7", b"[]", b"{}", b"true", b'""', b'" "']
-    done = sh("mlm-embed", stdin=b"".join(b'{"text":%s}\n' % value for value in values))
+    done = answer("embed", b"".join(b'{"text":%s}\n' % value for value in values), folder)
     kinds = ["null", "a number", "an array", "an object", "a truth value"]
     assert [line.split(": ", 2)[2] for line in done.err.splitlines()] == [
         *(f'"text" is {kind}, not a string; write it between quotes' for kind in kinds),
         *['"text" is empty; give a text, or leave the record out'] * 2]
     assert (done.status, done.out) == (65, b"")
-    none = sh("mlm-embed", stdin=b'{"body":"a b"}\n')
+    none = answer("embed", b'{"body":"a b"}\n', folder)
     assert none.status == 0
     assert none.err == ("mlm-embed: no record with a `text` in the input (1 of no type); --text-field names the field "
                         "that holds it\n")

@@ -14,11 +14,13 @@ import pytest
 from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from in_process import answer
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 
 from mlmglauber.commands.command_line import takes_list
 from mlmglauber.commands.drift_reference import own_id
+from mlmglauber.models.embedding import Embedder
 from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.records import parse, record_id
 from mlmglauber.stream.vectors import pack
@@ -131,50 +133,58 @@ def test_a_value_that_is_not_utf_8_is_a_usage_error(sh, line, locale):
     assert "is not UTF-8; write it in UTF-8" in done.err
 
 
-def test_values_are_utf_8_in_any_locale(sh):
-    line = "echo 'the cat' | mlm-embed -q --prompt 'é: ' | head -n 1 | jq -c .prompt"
+def test_values_are_utf_8_in_any_locale(sh, tables):
     for variables in ({"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}, {"LC_ALL": "C.UTF-8"}):
-        assert sh(line, **variables).out.decode() == '"é: "\n'
-    (sh.folder / "in").write_text("the cat\n")
-    assert sh("mv in $'\\xff'; mlm-embed -q $'\\xff' | wc -l").out == b"2\n"  # the name of a file is any bytes
+        done = sh("echo 'a b' | mlm-sample -m a.json --allow é", PYTHONIOENCODING="utf-8", **variables)
+        assert "'é' is no token of this table" in done.err
+    (tables / "texts").write_text("a b\n")
+    done = sh("mv texts $'\\xff'; mlm-sample -m a.json --steps 0 $'\\xff'")  # the name of a file is any bytes
+    assert (done.status, len(done.states)) == (0, 1)
+
+
+def bare(done):
+    """The records behind the first, without what mlm-embed adds."""
+    added = ("embedding", "embedder")
+    return [{key: value for key, value in record.items() if key not in added} for record in done.records[1:]]
 
 
 @pytest.mark.parametrize("name", ["f.csv", "f.csv.gz", "f.txt"])
 def test_tables_are_read_by_their_columns(sh, name):
     content = b'id,body,topic\n7,"the cat, ""sat""\non the mat",x\n8,a dog,\n9,short\n'
     (sh.folder / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
-    form = "--format csv" if name.endswith("txt") else ""
-    done = sh(f"mlm-embed {form} --text-field body {name} | jq -c 'del(.embedding, .embedder)'")
+    form = "--format csv " if name.endswith("txt") else ""
+    done = answer(f"embed {form}--text-field body {name}", b"", sh.folder)
     assert done.status == 65
-    assert done.records[1:] == [{"id": "7", "topic": "x", "text": 'the cat, "sat"\non the mat'},
+    assert bare(done) == [{"id": "7", "topic": "x", "text": 'the cat, "sat"\non the mat'},
                                 {"id": "8", "topic": "", "text": "a dog"}]
     assert f"{name}:5: 2 fields, the first row names 3; mend the row" in done.err
-    none = sh(f"mlm-embed {form} {name}")
+    none = answer(f"embed {form}{name}", b"", sh.folder)
     assert none.status == 65
     assert "no column 'text' for the text; name one of id, body, topic with --text-field" in none.err
 
 
 def test_tabs_quotes_and_ends(sh):
-    done = sh("mlm-embed --format tsv | jq -r .text", stdin=b'text\tn\nit is 5" long\t1\r\n"a\tb"\t2\n\n"open\n')
-    assert done.out.decode().splitlines()[1:] == ['it is 5" long', "a\tb"]
+    content = b'text\tn\nit is 5" long\t1\r\n"a\tb"\t2\n\n"open\n'
+    done = answer("embed --format tsv", content, sh.folder)
+    assert [record["text"] for record in done.records[1:]] == ['it is 5" long', "a\tb"]
     assert "stdin:5: a quoted field that does not end; close its quote" in done.err
 
 
 def test_fasta_is_joined_and_upper_cased_when_asked(sh):
     content = ";comment\n>p1 of a mouse\nmka\nLL*\n>\nAC DC\n>p3\n\n"
     (sh.folder / "f.fa").write_text(content)
-    done = sh("mlm-embed f.fa | jq -c 'del(.embedding, .embedder)'")
-    assert done.records[1:] == [{"id": "p1", "description": "of a mouse", "text": "mkaLL"}, {"text": "ACDC"}]
+    done = answer("embed f.fa", b"", sh.folder)
+    assert bare(done) == [{"id": "p1", "description": "of a mouse", "text": "mkaLL"}, {"text": "ACDC"}]
     assert "f.fa:7: a sequence of no letter; leave it out" in done.err
-    assert sh("mlm-embed --upper f.fa | jq -r .text | sed -n 2p").out == b"MKALL\n"
-    lost = sh("mlm-embed --format fasta", stdin=b"MKA\n")
+    assert answer("embed --upper f.fa", b"", sh.folder).records[1]["text"] == "MKALL"
+    lost = answer("embed --format fasta", b"MKA\n", sh.folder)
     assert (lost.status, lost.out) == (65, b"")
     assert 'a sequence without a line of ">" before it' in lost.err
 
 
 def test_a_field_of_records_may_hold_the_text(sh):
     content = b'{"body":"a","n":12345678901234567890123}\n{"text":"b"}\n{"type":"run"}\n'
-    done = sh("mlm-embed --text-field body", stdin=content)
+    done = answer("embed --text-field body", content, sh.folder)
     _, first, other = map(json.loads, done.out.splitlines())
     assert (first["n"], first["text"], "body" in first) == (12345678901234567890123, "a", False)
     assert other == {"type": "run"}
@@ -183,7 +193,7 @@ def test_a_field_of_records_may_hold_the_text(sh):
 
 def test_formats_exclude_what_they_have_not(sh):
     for options in ("--text --format csv", "--text --text-field x", "--format csv --upper"):
-        assert sh(f"mlm-embed {options}").status == 2
+        assert answer(f"embed {options}", b"", sh.folder).status == 2
 
 
 @settings(deadline=None)
@@ -209,9 +219,9 @@ def test_a_state_without_a_key_is_an_input_of_its_own_name(sh, tables):
 
 @pytest.mark.parametrize("command", ["sample --steps 0", "couple --start random --max-steps 2", "rect --rectangles 1",
                                      "exact --top 2", "influence"])
-def test_texts_that_are_passed_on_are_counted(sh, tables, command):
+def test_texts_that_are_passed_on_are_counted(tables, command):
     passed = b'{"type":"trap","text":"a b"}\n' * 2 + b'{"type":"pair","text":"a b"}\n{"type":"run"}\n'
-    done = sh(f"mlm-{command} -m a.json", stdin=passed + b"a b\n")
+    done = answer(f"{command} -m a.json", passed + b"a b\n", tables)
     assert done.status == 0
     assert done.err == (f"mlm-{command.split()[0]}: records with a text passed on as they are, which are no inputs: "
                         "2 of type trap, 1 of type pair\n")
@@ -228,46 +238,47 @@ def prompted(tmp_path_factory):
     return folder
 
 
-def test_a_prompt_is_a_text_or_a_name(sh, prompted):
-    def embedded(options, text):
-        done = sh(f"mlm-embed -q -m {prompted}/st {options}", stdin=text.encode())
-        assert (done.status, done.err) == (0, "")
-        return done.records[0]["prompt"], done.records[0]["run"], done.records[1]["embedding"]
+def test_a_prompt_is_a_text_or_a_name(prompted):
+    def opened(**options):
+        return Embedder.open(str(prompted / "st"), **options)
 
-    _, bare, by_hand = embedded("--prompt ''", "the dog sat")
-    assert embedded("--prompt-name query", "sat")[::2] == ("the dog ", by_hand)
-    assert embedded("--prompt 'the dog '", "sat") == embedded("--prompt-name query", "sat")
-    assert embedded("", "sat")[0] == "a fox "  # the model's default
-    assert len({bare, embedded("", "sat")[1], embedded("--prompt-name query", "sat")[1]}) == 3
-    for options, said in (("--prompt query", "that is the name of a prompt"),
-                          ("--prompt-name qurey", "has no such prompt"),
-                          ("--prompt a --prompt-name query", "exclude each other")):
-        done = sh(f"echo sat | mlm-embed -m {prompted}/st {options}")
-        assert (done.status, done.out) == (2, b"")
-        assert said in done.err
+    def vector(embedder, text):
+        return embedder.encode([text]).vectors[0].tolist()
+
+    bare, named, written, default = opened(prompt=""), opened(prompt_name="query"), opened(prompt="the dog "), opened()
+    assert [embedder.prompt for embedder in (bare, named, written, default)] == ["", "the dog ", "the dog ", "a fox "]
+    assert vector(bare, "the dog sat") == vector(named, "sat") == vector(written, "sat")
+    assert named.identity == written.identity
+    assert len({bare.identity, named.identity, default.identity}) == 3
 
 
-def test_basins_embed_their_examples_with_the_prompt_of_the_records(sh, prompted):
-    (sh.folder / "topics").write_text("".join(f'{{"label":"{label}","text":"{text}"}}\n' for label, text in (
+@pytest.mark.parametrize(("options", "said"), [
+    ("--prompt query", "that is the name of a prompt"), ("--prompt-name qurey", "no such prompt; its own are query"),
+    ("--prompt a --prompt-name query", "exclude each other")])
+def test_a_prompt_that_may_be_meant_otherwise_is_refused(prompted, tmp_path, options, said):
+    done = answer(f"embed -m {prompted}/st {options}", b"sat\n", tmp_path)
+    assert (done.status, done.out) == (2, b"")
+    assert said in done.err
+
+
+def test_the_prompt_is_in_the_run_record_and_basins_embed_their_examples_with_it(prompted, tmp_path):
+    (tmp_path / "topics").write_text("".join(f'{{"label":"{label}","text":"{text}"}}\n' for label, text in (
         ("cat", "the cat sat"), ("cat", "the cat sat on"), ("dog", "a quick brown dog"), ("dog", "brown dog"))))
-    done = sh(f"echo 'the cat' | mlm-embed -q -m {prompted}/st --prompt-name query |"
-              f"mlm-basins --examples topics -m {prompted}/st")
-    assert (done.status, done.err) == (0, "")
+    for options, prompt in (("--prompt-name query", "the dog "), ("", "a fox ")):
+        done = answer(f"embed -q -m {prompted}/st {options}".strip(), b"the cat\n", tmp_path)
+        assert (done.status, done.err, done.records[0]["prompt"]) == (0, "", prompt)
+        assert answer(f"basins --examples topics -m {prompted}/st", done.out, tmp_path)[::2] == (0, "")
 
 
 def test_a_masked_model_taken_as_an_embedder_is_said(sh, prompted):
-    done = sh(f"echo sat | mlm-embed -m {prompted}/lm")
+    done = answer(f"embed -m {prompted}/lm", b"sat\n", sh.folder)
     assert done.status == 0
     assert "is no sentence-transformers model; its embedding is the mean of its token vectors" in done.err
-    assert sh(f"echo sat | mlm-embed -q -m {prompted}/lm").err == ""
+    assert answer(f"embed -q -m {prompted}/lm", b"sat\n", sh.folder).err == ""
 
 
 @pytest.mark.parametrize("options", ["", "--encoding base64", "--pca 1"])
 def test_a_vector_that_is_not_finite_is_one_bad_record(prompted, tmp_path, monkeypatch, options):
-    from in_process import answer
-
-    from mlmglauber.models.embedding import Embedder
-
     forward = Embedder._forward
 
     def spoilt(self, tokens, width):
@@ -303,7 +314,7 @@ def test_numbers_beside_a_large_integer_are_written_as_ever():
     (["the cat", "a dog", "the cat"], [1, None], 1), (["the cat", "a dog", "the mat"], [None, None], 2)])
 @pytest.mark.parametrize("encoding", ["float", "base64"])
 def test_principal_components_are_as_many_as_there_are(sh, prompted, texts, explained, size, encoding):
-    done = sh(f"mlm-embed -m {prompted}/st --pca 2 --encoding {encoding}", stdin="\n".join(texts).encode())
+    done = answer(f"embed -m {prompted}/st --pca 2 --encoding {encoding}", "\n".join(texts).encode(), sh.folder)
     assert done.status == 0
     head, *records = done.records
     assert [record["text"] for record in records] == texts
@@ -313,20 +324,22 @@ def test_principal_components_are_as_many_as_there_are(sh, prompted, texts, expl
         length = {str: lambda value: len(value) // 5, list: len, type(None): lambda _: None}[type(record["embedding"])]
         assert length(record["embedding"]) == size
         assert ("embedding_reason" in record) == (size is None)
-    picture = sh("mlm-plot --terminal --kind plane", stdin=b"".join(orjson.dumps(record | {
-        "type": "state", "run": "r", "id": "0", "chain": 0, "step": k}) + b"\n" for k, record in enumerate(records)))
+    picture = answer("plot --terminal --kind plane", b"".join(orjson.dumps(record | {
+        "type": "state", "run": "r", "id": "0", "chain": 0, "step": k}) + b"\n" for k, record in enumerate(records)),
+        sh.folder)
     assert (picture.status == 0) == (size == 2)
 
 
 def test_planes_of_two_clouds_are_told_apart(sh, prompted):
-    lines = [sh(f"mlm-embed -m {prompted}/st --pca 2", stdin=text).records[1]["embedder"]
+    lines = [answer(f"embed -m {prompted}/st --pca 2", text, sh.folder).records[1]["embedder"]
              for text in (b"the cat\na dog\nthe mat", b"the cat\na dog\nthe mat", b"the cat\na fox\nthe mat")]
     assert lines[0] == lines[1] != lines[2]
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of a process's memory is read from /proc")
-@pytest.mark.parametrize("command", ["sample --length 8 --steps 1 --seed 1", "sample --steps 1", "embed"])
-@pytest.mark.parametrize("word", ["the cat sat on the mat ", "a"])
+@pytest.mark.parametrize(("command", "word"), [
+    ("sample --length 8 --steps 1 --seed 1", "the cat sat on the mat "), ("sample --steps 1", "a"),
+    ("embed", "the cat sat on the mat ")])
 def test_a_huge_line_costs_little_memory(tmp_path, command, word):
     """8 MB in one line: 2 MB took 1.1 GB above a short one. With --length the first tokens are those of its start."""
     import subprocess
@@ -352,20 +365,20 @@ def test_a_huge_line_costs_little_memory(tmp_path, command, word):
 
 
 SILENT = {
-    "mlm-drift": 0, "mlm-drift --summary": 65, "mlm-basins --clusters 2": 0, "mlm-basins --clusters 2 --summary": 65,
-    "mlm-basins --examples topics --summary": 65, "mlm-couple --summarize": 65, "mlm-rect --path": 65,
-    "mlm-traps --summary": 65, "mlm-rect --summary": 65, "mlm-sample": 0, "mlm-exact --top 2": 0, "mlm-influence": 0,
-    "mlm-couple": 0, "mlm-embed": 0, "mlm-traps": 0, "mlm-traps --find": 0}
+    "drift": 0, "drift --summary": 65, "basins --clusters 2": 0, "basins --clusters 2 --summary": 65,
+    "basins --examples topics --summary": 65, "couple --summarize": 65, "rect --path": 65,
+    "traps --summary": 65, "rect --summary": 65, "sample": 0, "exact --top 2": 0, "influence": 0,
+    "couple": 0, "embed": 0, "traps": 0, "traps --find": 0}
 
 
 @pytest.mark.parametrize("command", SILENT)
-def test_an_input_without_what_is_wanted_is_told(sh, tables, command):
-    shutil.copy(ROOT / "examples" / "topics.jsonl", sh.folder / "topics")
-    needs = "" if command.startswith(("mlm-drift", "mlm-basins", "mlm-embed")) else " -m a.json"
-    done = sh(f"{command}{needs}", stdin=b'{"type":"exact","x":1}\n')
+def test_an_input_without_what_is_wanted_is_told(tables, command):
+    shutil.copy(ROOT / "examples" / "topics.jsonl", tables / "topics")
+    needs = "" if command.startswith(("drift", "basins", "embed")) else " -m a.json"
+    done = answer(f"{command}{needs}", b'{"type":"exact","x":1}\n', tables)
     assert (done.status, done.err.count("\n")) == (SILENT[command], 1)
     assert " in the input (1 of type exact); " in done.err
-    quiet = sh(f"{command}{needs} -q", stdin=b'{"type":"exact","x":1}\n')
+    quiet = answer(f"{command}{needs} -q", b'{"type":"exact","x":1}\n', tables)
     assert (quiet.status, quiet.err) == (SILENT[command], "")
 
 
