@@ -61,7 +61,7 @@ def shell(folder):
 
     def run(line, stdin=b"", timeout=120, **environment):
         variables = {**os.environ, "PATH": PATH, "TERM": "xterm", **environment}
-        for name in ("MLM_MODEL", "MLM_DEVICE", "MLM_EMBEDDER", "NO_COLOR"):
+        for name in ("MLM_MODEL", "MLM_DEVICE", "MLM_EMBEDDER", "NO_COLOR", "COLUMNS", "LINES"):
             if name not in environment:
                 variables.pop(name, None)
         process = subprocess.Popen(["bash", "-o", "pipefail", "-c", line], stdin=subprocess.PIPE, cwd=folder,

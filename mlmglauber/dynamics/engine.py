@@ -129,7 +129,7 @@ class Engine:
 
     def finish_checks(self) -> None:
         """Compute what is left of the draws that are checked."""
-        if self._checks:
+        while self._checks:
             self._repeat()
 
     def _run_until_unknown(self, ready: Ids) -> _Asked:

@@ -7,7 +7,7 @@ def longest_piece(first: int, last: int, taken: Sequence[tuple[int, int]]) -> tu
     """The longest piece of first ... last outside the taken ones, the earliest of equals; (first, first - 1): none.
 
     >>> longest_piece(0, 9, [(3, 4), (8, 20)])
-    (5, 7)
+    (0, 2)
     """
     best, begin = (first, first - 1), first
     for low, high in [*sorted(taken), (last + 1, last + 1)]:

@@ -196,7 +196,7 @@ def tau_axis(taus: Sequence[float]) -> Axis:
     A tick whose number has no room beside the one before it reads nothing.
 
     >>> tau_axis([1, 1.25, 1.5, 2, 3]).ticks
-    ([1, 1.25, 1.5, 2, 3], ['1', '', '1.5', '2', '3'])
+    ([1, 1.25, 1.5, 2, 3], ['1', '1.25', '', '2', '3'])
     """
     every = sorted(set(taus))
     log = every[0] > 0 and every[-1] / every[0] > 5
