@@ -116,13 +116,13 @@ def test_noise_is_another_way_through_the_model(tmp_path, monkeypatch):
     ids = generator.choice(np.flatnonzero(lm.allowed), 9)
     rectangles = [Rectangle(2, 5, int(ids[2]), int(ids[5]), *generator.choice(np.flatnonzero(lm.allowed), 2).tolist())
                   for _ in range(30)]
-    forward, seen = lm._forward, []
+    logits, seen = lm._logits, []
 
-    def watched(ids, sites, lengths, width):
+    def watched(ids, sites, lengths, width, level):
         seen.append((width, sites.tolist()))
-        return forward(ids, sites, lengths, width)
+        return logits(ids, sites, lengths, width, level)
 
-    monkeypatch.setattr(lm, "_forward", watched)
+    monkeypatch.setattr(lm, "_logits", watched)
     first, second = deltas(lm, ids, rectangles), deltas(lm, ids, rectangles, again=True)
     assert [width for width, _ in seen] == [16, 24]
     assert seen[0][1] == seen[1][1][::-1]

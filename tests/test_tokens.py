@@ -42,7 +42,6 @@ def test_sites_are_those_of_the_other_commands(sh):
                             "taken_reason": "600 tokens, the model takes 510: shorten the text, or use --length"}),
     ("--length 500", "the cat " * 300, {"n": 500, "cut": 100, "taken": True}),
     ("", "☃ ☃", {"unknown": 2, "taken_reason": "every token is unknown"}),
-    ("", "", {"n": 0, "ids": [], "taken_reason": "the text has no token"}),
 ])
 def test_what_is_cut_and_what_is_not_taken(sh, options, text, fields):
     done = sh(f"mlm-tokens {options}", stdin=orjson.dumps({"text": text}))
