@@ -19,7 +19,7 @@ COMMANDS = {
     "mlm-drift --summary": (STATE, "summary"),
     "mlm-rect -m a.json --seed 1 --rectangles 2": (TEXT, "rectangle"),
     "mlm-rect -m a.json --seed 1 --rectangles 2 --summary": (TEXT, "summary"),
-    "mlm-rect --path": (STATE, "summary"),
+    "mlm-rect -q --path": (STATE, "summary"),
     "mlm-influence -m a.json --seed 1": (TEXT, "influence"),
     "mlm-exact -m a.json --top 2": (TEXT, "exact"),
     "mlm-couple -m a.json --seed 1 --start random --max-steps 30": (TEXT, "pair"),

@@ -204,7 +204,7 @@ def test_a_file_that_no_run_began_is_left_alone(sh, content):
 @pytest.mark.parametrize("stage", [1, 2, 3, 4])
 def test_a_reader_that_goes_ends_the_stages_before_it_quietly(sh, stage):
     (sh.folder / "in").write_bytes(b"".join(b'{"text":"a b","id":"%d"}\n' % k for k in range(30_000)))
-    stages = ["mlm-sample -m a.json --steps 30 --every 1 in", "mlm-drift", "mlm-drift", "mlm-drift"]
+    stages = ["mlm-sample -m a.json --steps 30 --every 1 in", *["mlm-drift -q"] * 3]
     pipe = " | ".join([*stages[:stage], "head -n 2", *stages[stage:]])
     done = sh(f"{pipe}; echo ${{PIPESTATUS[@]}}", timeout=60)
     *lines, statuses = done.out.splitlines()

@@ -42,7 +42,9 @@ def test_a_table_shows_texts_as_texts(tables, command):
         {"label": label, "embedding": [k % 2 + 1, sign * (k % 3 + 1)], "embedder": "e"}
         for label, sign in ((HOSTILE, 1), ("down", -1)) for k in range(6))))
     done = answer(command, lines(*TABLES[command]), tables)
-    assert (done.status, done.err) == (0, "")
+    assert done.status == 0
+    assert not done.err or "--path" in command  # whose states lack their run record, which is told
+    assert all(c.isprintable() or c == "\n" for c in done.err)
     shown = done.out.decode()
     assert shown.count("\n") > 4
     assert all(c.isprintable() or c == "\n" for c in shown)
