@@ -2,13 +2,14 @@
 # make test     lint, types and tests, as CI runs them
 # make bench    speed and memory, as ratios in one run
 # make soak     the slow tests
+# make gpu      the same states on a GPU as on the CPU, and its speed; says so where there is none
 # make setup    the environment alone, for bin/
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo setup test-setup test lint types bench soak clean
+.PHONY: demo setup test-setup test lint types bench soak gpu clean
 
 demo: setup
 	PATH="$(CURDIR)/bin:$$PATH" sh examples/quickstart.sh
@@ -43,6 +44,9 @@ soak: test-setup
 
 bench: test-setup
 	$(BIN)/python -m tests.bench
+
+gpu: test-setup
+	$(BIN)/python tests/gpu.py
 
 clean:
 	rm -rf $(VENV) build *.egg-info

@@ -8,9 +8,9 @@ import torch
 @torch.no_grad()
 def hand_loop(model: Any, ids: torch.Tensor, mask_id: int, steps: int, tau: float = 1.0) -> torch.Tensor:
     """ids: (B, width) with special tokens at both ends. Returns the states after so many steps."""
-    rows = torch.arange(len(ids))
+    rows = torch.arange(len(ids), device=ids.device)
     for _ in range(steps):
-        sites = torch.randint(1, ids.shape[1] - 1, (len(ids),))
+        sites = torch.randint(1, ids.shape[1] - 1, (len(ids),), device=ids.device)
         masked = ids.clone()
         masked[rows, sites] = mask_id
         logits = model(masked, attention_mask=torch.ones_like(masked)).logits
