@@ -31,13 +31,14 @@ def main(filter: Filter, table: str, **options: Any) -> None:
 
     as_table, found = table in FORMS, []
     inputs = TokenInputs(filter, "mlm-tokens", options, write=(lambda record: None) if as_table else None)
-    for batch in inputs.batches(1):
-        for text in batch:
+    with filter.words.bar("records") as progress:
+        for text in (text for batch in inputs.batches(1) for text in batch):
             record = text.answer(tokens_record(inputs.run, text, options["length"]))
             if as_table:
                 found.append(record)
             else:
                 filter.output.write(record)
+            progress(1)
     if as_table:
         from mlmglauber.commands.tokens_table import tokens_tables
 
