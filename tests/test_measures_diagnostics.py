@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mlmglauber.measures.diagnostics import Diagnostics, diagnose, is_constant
+from mlmglauber.measures.diagnostics import Diagnostics, autocorrelations, diagnose, is_constant
 
 NUMBERS = ("ess_bulk", "ess_tail", "rhat_rank", "rhat_split", "mcse_mean", "iat")
 
@@ -137,17 +137,57 @@ def test_a_value_that_is_not_finite_tells_nothing(bad):
     assert diagnose(series) == Diagnostics(2, 100, reason="not_finite")
 
 
-@pytest.mark.parametrize("series", [[3, 1, 4, 1, 5, 9, 2, 6], [0, 1] * 4, [1, 2, 3, 4], [0, 1] * 500])
-def test_an_autocorrelation_time_is_never_zero_or_less(series):
-    """Field fault e03: summed over all lags it is 0 for every series."""
+@pytest.mark.parametrize(("series", "reason"), [([3, 1, 4, 1, 5, 9, 2, 6], "one_chain"), ([0, 1] * 4, "one_chain"),
+                                                ([1, 2, 3, 4], "one_chain"), ([0, 1] * 500, "capped")])
+def test_an_autocorrelation_time_is_never_zero_or_less(series, reason):
+    """Field fault e03: summed over all lags it is 0 for every series. Of these the estimator has its cap alone."""
     found = diagnose(np.array([series]))
-    assert found.iat > 0
-    if len(series) < 10:
-        assert not found.iat_reliable
+    assert (found.iat, found.iat_reliable, found.ess_bulk, found.mcse_mean) == (None, False, None, None)
+    assert found.reason == reason
+
+
+@pytest.mark.parametrize("draws", [4, 9, 10])
+def test_under_ten_draws_a_chain_there_is_r_hat_alone(draws):
+    """8 chains of 4 draws at two places were given an effective sample size of 48 of 32 draws."""
+    series = np.random.default_rng(1).standard_normal((8, draws)) + np.repeat([[0.0], [6.0]], 4, axis=0)
+    found = diagnose(series)
+    assert found.rhat_rank > 1.3
+    assert (found.ess_bulk is None) == (found.iat is None) == (found.mcse_mean is None) == (draws < 10)
+    assert (found.reason == "too_few_draws") == (draws < 10)
+
+
+def test_a_capped_sample_size_is_no_measurement():
+    """Strictly alternating chains have an infinite sample size; arviz-stats answers S log10(S)."""
+    found = diagnose(np.tile([0.0, 1.0], (2, 500)))
+    assert (found.ess_bulk, found.ess_tail, found.iat, found.mcse_mean) == (None, None, None, None)
+    assert found.reason == "capped"
+
+
+def test_autocorrelations_at_doubling_lags():
+    """rho^k of an autoregressive series; 1, up to the few draws that a lag loses, of chains stuck in two places."""
+    found = {part["lag"]: part["acf"] for part in autocorrelations(autoregressive(0.9))}
+    assert list(found) == [1 << k for k in range(14)]
+    assert [found[lag] for lag in (1, 2, 4, 8, 16)] == pytest.approx([0.9**lag for lag in (1, 2, 4, 8, 16)], abs=0.03)
+    assert autocorrelations(np.array([[0.0] * 8, [1.0] * 8])) == [{"lag": lag, "acf": 1.0} for lag in (1, 2, 4)]
+
+
+def test_nested_r_hat_is_of_the_chains_of_each_text():
+    """Margossian et al. 2024: sqrt(1 + B / W), B the variance of the superchains' means, W that within them."""
+    rng = np.random.default_rng(2)
+    same = diagnose(rng.standard_normal((16, 20)), [f"text {k // 4}" for k in range(16)])
+    apart = diagnose(rng.standard_normal((16, 20)) + np.repeat(3 * np.arange(4), 4)[:, None],
+                     [f"text {k // 4}" for k in range(16)])
+    assert same.rhat_nested == pytest.approx(1.0, abs=0.02)
+    assert apart.rhat_nested > 1.5
+    assert (same.nested_reason, apart.nested_reason) == (None, None)
+    for texts in (["a"] * 16, list(range(16))):
+        found = diagnose(rng.standard_normal((16, 20)), texts)
+        assert found.rhat_nested is None
+        assert "two texts with two chains each" in found.nested_reason
 
 
 def test_antithetic_draws_may_count_for_more_than_their_number():
-    found = diagnose(autoregressive(-0.5, draws=1000))
+    found = diagnose(autoregressive(-0.3, draws=1000))
     assert found.ess_bulk > 4000
     assert found.iat < 1
 
@@ -162,7 +202,7 @@ def test_one_chain_has_split_r_hat_alone():
     found = diagnose(np.array([[1, 2, 3, 4, 2, 3, 4, 5]]))
     assert found.rhat_split == pytest.approx(1.024695, abs=5e-7)
     assert (found.rhat_rank, found.rhat_basic, found.converged, found.reason) == (None, None, None, "one_chain")
-    assert found.ess_bulk is not None
+    assert diagnose(np.random.default_rng(1).standard_normal((1, 50))).ess_bulk is not None
     assert diagnose(np.array([[1, 2, 3, 4]])).rhat_split is None  # halves of two draws
 
 

@@ -1,16 +1,19 @@
-"""How much a set of chains tells: effective sample sizes, R-hat, autocorrelation time. arviz-stats does the statistics.
+"""How much a set of chains tells: effective sample sizes, R-hat, autocorrelations. arviz-stats does the statistics.
 
 A frozen chain has no effective sample size, and chains that are each stuck at another value have not converged:
 where a number would mislead it is None, and `reason` says why.
 """
 
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 MIN_DRAWS = 4
-"""Fewer draws a chain estimate nothing."""
+"""Minimum number of draws a chain for R-hat."""
+ENOUGH_DRAWS = 10
+"""Minimum number of draws a chain for effective sample sizes: with fewer, the estimator returns its own cap."""
 LONG_ENOUGH = 50
 """An autocorrelation time is reliable from so many times its own length on (Sokal 1997; the default of emcee)."""
 TAILS = (0.05, 0.95)
@@ -22,13 +25,17 @@ class Diagnostics(NamedTuple):
 
     ess_bulk, ess_tail: effective sample sizes (Vehtari et al. 2021), in draws. rhat_rank: rank-normalised split R-hat,
     the larger of bulk and folded; rhat_split: plain split R-hat; rhat_basic: R-hat of whole chains, which does not see
-    a drift that all share. mcse_mean: Monte Carlo standard error of the mean. iat: integrated autocorrelation time,
-    M N / ESS of the mean, in draws; iat_reliable: N >= 50 iat. frozen: all draws of every chain are equal;
-    frozen_chains: how many chains are. converged: rhat_rank < 1.01.
+    a drift that all share. rhat_nested: rank-normalised split R-hat of superchains, the chains of one text (Margossian
+    et al. 2024), which many short chains may use; nested_reason says why there is none. mcse_mean: Monte Carlo standard
+    error of the mean. iat: integrated autocorrelation time, M N / ESS of the mean, in draws; iat_reliable:
+    N >= 50 iat. acf: autocorrelations at lags of 1, 2, 4, 8, ... draws, up to N / 2. frozen: all draws of every chain
+    are equal; frozen_chains: how many chains are. converged: rhat_rank < 1.01.
 
-    reason, the first that holds: "not_finite"; "too_few_draws", under 4; "constant_chain"; "stuck_at_different_values",
-    chains or halves of chains that are each constant, so that R-hat is infinite; "one_chain" has rhat_split alone;
-    "constant_tail", more than one draw in twenty at the largest value, so no ess_tail.
+    reason, the first that holds: "not_finite"; "constant_chain"; "stuck_at_different_values", chains or halves of
+    chains that are each constant, so that R-hat is infinite; "one_chain" has rhat_split alone; "too_few_draws": under
+    4 there is no R-hat, under 10 no effective sample size, iat or mcse_mean; "capped": an effective sample size is at
+    the largest value that its estimator gives, S log10(S) of S draws, which measures nothing; "constant_tail", more
+    than one draw in twenty at the largest value, so no ess_tail.
     """
 
     chains: int
@@ -38,9 +45,12 @@ class Diagnostics(NamedTuple):
     rhat_rank: float | None = None
     rhat_split: float | None = None
     rhat_basic: float | None = None
+    rhat_nested: float | None = None
+    nested_reason: str | None = "no texts"
     mcse_mean: float | None = None
     iat: float | None = None
     iat_reliable: bool = False
+    acf: Sequence[dict[str, float]] | None = None
     frozen: bool = False
     frozen_chains: int = 0
     converged: bool | None = None
@@ -52,8 +62,11 @@ def is_constant(series: NDArray[np.float64]) -> bool:
     return bool(np.ptp(series) <= 1e-12 * np.abs(series).max())
 
 
-def diagnose(series: NDArray[np.float64]) -> Diagnostics:
+def diagnose(series: NDArray[np.float64], texts: Sequence[Hashable] | None = None) -> Diagnostics:
     """Diagnostics of an (M, N) array: M independent chains, N draws each.
+
+    texts: (M,) the text that each chain starts from. The chains of a text are the superchains of rhat_nested: the same
+    number of each text, two or more; where texts have different numbers of chains, the first ones of each.
 
     >>> diagnose(np.full((2, 100), 0.5)).reason
     'constant_chain'
@@ -74,22 +87,62 @@ def diagnose(series: NDArray[np.float64]) -> Diagnostics:
     spread = float(np.ptp(series))
     # arviz-stats takes any range below 1e-15 for constant, and a constant series for M N independent draws.
     series = (series - series.min()) / spread
-    found = none._replace(**_rhats(series))
+    found = none._replace(**_rhats(series), **_nested(series, texts), acf=autocorrelations(series))
     if stuck:  # a frozen chain has no effective sample size, so neither have they together
         return found._replace(reason="constant_chain", converged=False)
-    ess_mean = _finite(_arviz("ess", series, "mean"))
+    if draws < ENOUGH_DRAWS:
+        return found._replace(reason=found.reason or "too_few_draws")
+    sizes = {method: _arviz("ess", series, method) for method in ("mean", "bulk")}
+    counted = chains * 2 * (draws // 2)  # halves of chains, without the middle draw of an odd number
+    tail = np.nan if _constant_tail(series) else _arviz("ess", series, "tail", prob=TAILS)
+    if not (constant_tail := np.isnan(tail) or tail == counted):  # the size of all draws is that of a constant
+        sizes["tail"] = tail
+    known = {method: _finite(size) for method, size in sizes.items() if size < counted * np.log10(counted) * (1 - 1e-9)}
+    capped = any(np.isfinite(size) and method not in known for method, size in sizes.items())
+    ess_mean = known.get("mean")
     iat = chains * draws / ess_mean if ess_mean else None
-    error = _finite(_arviz("mcse", series, "mean"))
-    tail = None if _constant_tail(series) else _finite(_arviz("ess", series, "tail", prob=TAILS))
-    reason = "not_estimable" if iat is None else found.reason or ("constant_tail" if tail is None else None)
     return found._replace(
-        ess_bulk=_finite(_arviz("ess", series, "bulk")),
-        ess_tail=tail,
-        mcse_mean=None if error is None else error * spread,
+        ess_bulk=known.get("bulk"),
+        ess_tail=known.get("tail"),
+        mcse_mean=None if ess_mean is None else float(series.std(ddof=1) / np.sqrt(ess_mean)) * spread,
         iat=iat,
         iat_reliable=iat is not None and draws >= LONG_ENOUGH * iat,
-        reason=reason,
+        reason=("capped" if capped else "not_estimable" if iat is None else
+                found.reason or ("constant_tail" if constant_tail else None)),
     )
+
+
+def autocorrelations(series: NDArray[np.float64]) -> list[dict[str, float]]:
+    """The autocorrelation of an (M, N) array at lags k = 1, 2, 4, 8, ... up to N / 2 draws.
+
+    rho_k = mean of (x_t - m) (x_(t+k) - m) over all chains and t, over the same mean at k = 0; m is the mean of all
+    draws of all chains, so that chains which stay in different places keep a high autocorrelation at every lag.
+
+    >>> autocorrelations(np.array([[0.0, 1.0] * 4]))
+    [{'lag': 1, 'acf': -1.0}, {'lag': 2, 'acf': 1.0}, {'lag': 4, 'acf': 1.0}]
+    """
+    centred = series - series.mean()
+    square = float((centred**2).mean())
+    lags = [1 << k for k in range(series.shape[1].bit_length()) if 2 << k <= series.shape[1]]
+    return [{"lag": lag, "acf": float((centred[:, :-lag] * centred[:, lag:]).mean()) / square} for lag in lags]
+
+
+def _nested(series: NDArray[np.float64], texts: Sequence[Hashable] | None) -> dict[str, Any]:
+    """rhat_nested of a series that is not constant, and why there is none."""
+    if texts is None:
+        return {}
+    of_text: dict[Hashable, list[int]] = {}
+    for chain, text in enumerate(texts):
+        of_text.setdefault(text, []).append(chain)
+    each = min(map(len, of_text.values()))
+    if len(of_text) < 2 or each < 2:
+        return {"nested_reason": "nested R-hat needs two texts with two chains each"}
+    chosen = [chain for chains in of_text.values() for chain in chains[:each]]
+    superchains = np.repeat(np.arange(len(of_text)), each)
+    found = _arviz("rhat_nested", series[chosen], "rank", superchain_ids=superchains)
+    if np.isfinite(found):
+        return {"rhat_nested": found, "nested_reason": None}
+    return {"nested_reason": "the chains of each text stay at one value"}
 
 
 def _rhats(series: NDArray[np.float64]) -> dict[str, Any]:
