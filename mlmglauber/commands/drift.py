@@ -1,6 +1,6 @@
 """mlm-drift: how far chains have gone from where they started."""
 
-from math import nan
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,11 +9,13 @@ from mlmglauber.commands.base import Filter, filter_command
 from mlmglauber.commands.options import Numbers
 from mlmglauber.commands.tables import shown, table_options, write_tables
 from mlmglauber.stream.errors import MixedRecordsError, RecordError
-from mlmglauber.stream.records import Record, chain_key, has_vector, is_input, names_of, step_of, tau_and_n, told
+from mlmglauber.stream.printable import counted
+from mlmglauber.stream.records import Record, chain_key, has_vector, is_input, names_of, told
 
 if TYPE_CHECKING:
     from mlmglauber.commands.drift_reference import References
-    from mlmglauber.measures.drift_summary import Series
+    from mlmglauber.commands.drift_series import AllSeries
+    from mlmglauber.measures.drift import Vector
 
 EXAMPLES = """\
   mlm-sample --tau 0.5,1,2 --chains 4 passages.txt | mlm-embed | mlm-drift --summary
@@ -25,7 +27,7 @@ EXAMPLES = """\
     "mlm-drift",
     "Replace `embedding` by `drift`, 1 - cosine similarity to the chain's first record.\n\n"
     "Streams; holds one vector a chain. --summary writes, at the end, one record for each chain, each temperature and "
-    "length, and each temperature, and holds 16 bytes a state.",
+    "length, and each temperature, and holds 24 bytes a state.",
     EXAMPLES,
 )
 @click.option("--reference", default="first", show_default=True, metavar="first|previous|FILE",
@@ -43,24 +45,30 @@ def main(filter: Filter, reference: str, summary: bool, threshold: list[float], 
 
         fixed = References(filter, reference)
     chains = _Chains(fixed, reference == "previous")
-    kept: dict[Any, Series] = {}
+    kept = _all_series(filter, fixed is not None) if summary else None
 
     def handle(record: Record) -> None:
         progress(1)
         chains.see(record)
         if has_vector(record):
-            key = chains.replace(record)
-            if summary:
-                _keep(kept, key, record)
-        if not summary:
+            key, vector = chains.replace(record)
+            if kept is not None:
+                kept.add(key, record, vector)
+        if kept is None:
             filter.output.write(record)
 
     with filter.words.bar("records") as progress:
         filter.each(handle)
     if not chains.found:
         filter.lacks("record with an `embedding`", "give what mlm-embed writes", empty=summary)
-    elif kept:
-        _write_summary(filter, list(kept.values()), threshold, table)
+    elif kept is not None:
+        _write_summary(filter, kept, threshold, table)
+
+
+def _all_series(filter: Filter, fixed: bool) -> "AllSeries":
+    from mlmglauber.commands.drift_series import AllSeries
+
+    return AllSeries(filter, fixed)
 
 
 class _Chains:
@@ -82,8 +90,8 @@ class _Chains:
         """Count an input: what has no id is called by its place among them."""
         self._inputs += is_input(record)
 
-    def replace(self, record: Record) -> Any:
-        """Put drift in the place of a record's embedding; the key of its chain."""
+    def replace(self, record: Record) -> "tuple[Any, Vector]":
+        """Put drift in the place of a record's embedding; the key of its chain, and the embedding."""
         self.found = True
         (embedder,) = names_of(record, "embedder")
         record.pop("embedder", None)
@@ -110,26 +118,13 @@ class _Chains:
         record["drift"] = drift
         if reason is not None:
             record["drift_reason"] = reason
-        return key
+        return key, vector
 
 
-def _keep(kept: "dict[Any, Series]", key: Any, record: Record) -> None:
-    """One state of a chain's series."""
-    series = kept.get(key)
-    if series is None:
-        from mlmglauber.measures.drift_summary import Series
-
-        series = Series(key[0], key[1], key[2], *tau_and_n(record))
-    series.steps.append(step_of(record, series.steps[-1] if series.steps else None))
-    kept[key] = series
-    series.drifts.append(nan if record["drift"] is None else record["drift"])
-    series.truncated += bool(record.get("truncated"))
-
-
-def _write_summary(filter: Filter, series: "list[Series]", thresholds: list[float], table: str) -> None:
+def _write_summary(filter: Filter, series: "AllSeries", thresholds: list[float], table: str) -> None:
     from mlmglauber.measures.drift_summary import summarise
 
-    summaries = summarise(series, thresholds)
+    summaries = _watched(filter, summarise(series.all(), thresholds))
     if shown(filter, table):
         from mlmglauber.commands.drift_table import drift_tables
 
@@ -137,6 +132,18 @@ def _write_summary(filter: Filter, series: "list[Series]", thresholds: list[floa
         return
     for summary in summaries:
         filter.output.write(summary)
+
+
+def _watched(filter: Filter, summaries: Iterable[Record]) -> Iterator[Record]:
+    """The same summaries; a line on standard error for each group whose chains do not all count."""
+    for summary in summaries:
+        if summary["over"] == "group":
+            group = f"tau {summary['tau']}, n {summary['n']}: "
+            if (cut := summary["diagnostics"].get("cut")) is not None:
+                filter.words.say(group + cut)
+            if (left := summary.get("coupled_left_out")) is not None:
+                filter.words.say(group + f"{counted(left, 'chain')} left out, coupled with one that counts")
+        yield summary
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OWN_FIELDS = frozenset({
     "type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "site", "old", "new", "changed", "logp_old",
     "logp_new", "reason", "text_exact", "pll", "pll_reason", "embedding", "embedder", "truncated", "text_tokens",
-    "embedding_reason", "drift", "drift_reason", "basin", "basin_p", "basin_reason", "basin_p_reason",
+    "embedding_reason", "drift", "drift_reason", "coupled", "basin", "basin_p", "basin_reason", "basin_p_reason",
 })
 """Fields of an input that what is made of it does not inherit: they are made anew, or tell of the text that was."""
 

@@ -107,7 +107,7 @@ class Unit:
             tokens = ids.tolist()
             text = self.model.decode(tokens)
             self.sink.write({"type": "state", "run": self.run, "id": name, "chain": k, "step": snapshot.step + ahead,
-                             "tau": plan.tau, "n": len(ids), "text": text, "ids": tokens}
+                             "coupled": plan.name, "tau": plan.tau, "n": len(ids), "text": text, "ids": tokens}
                             | text_exact(self.model, text, tokens) | self.inherited)
 
     def _record(self) -> Record:

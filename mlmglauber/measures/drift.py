@@ -1,6 +1,5 @@
 """Drift: how far a chain has gone from its reference in a space of sentence embeddings."""
 
-from collections.abc import Sequence
 from math import sqrt
 
 import numpy as np
@@ -49,21 +48,3 @@ def _norm(vector: NDArray[np.float64]) -> tuple[float, str | None]:
         return 0.0, "zero_norm"
     vector /= largest
     return sqrt(float(vector.dot(vector))), None
-
-
-def hitting_time(steps: Sequence[int] | NDArray[np.int64], drifts: Sequence[float] | NDArray[np.float64],
-                 threshold: float) -> int | None:
-    """The first step with drift >= threshold, None when there is none; an undefined drift (not-a-number) is no hit.
-
-    >>> hitting_time([0, 10, 20], [0.0, 0.5, 0.7], 0.5)
-    10
-    """
-    hits = np.flatnonzero(np.asarray(drifts, dtype=np.float64) >= threshold)
-    return int(np.asarray(steps)[hits[0]]) if len(hits) else None
-
-
-def plateau(drifts: Sequence[float] | NDArray[np.float64]) -> float | None:
-    """Mean drift over the second half of a series; undefined values (not-a-number) are left out, None if all are."""
-    half = np.asarray(drifts, dtype=np.float64)[len(drifts) // 2 :]
-    half = half[~np.isnan(half)]
-    return float(half.mean()) if len(half) else None

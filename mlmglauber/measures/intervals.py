@@ -96,6 +96,22 @@ def from_draws(value: float, draws: Values, texts: int, scale: Scale = "log") ->
     return Interval(told, low if np.isfinite(low) else None, high if np.isfinite(high) else None, reason)
 
 
+def between(least: Interval, most: Interval) -> Interval:
+    """The interval of a value that lies anywhere from one estimate to another, as of times seen between two looks.
+
+    value: the upper estimate; low: the low end of the lower one; high: the high end of the upper one.
+
+    >>> between(Interval(1.0, 0.5, 2.0, None), Interval(16.0, 12.0, 20.0, None))
+    Interval(value=16.0, low=0.5, high=20.0, reason=None)
+    """
+    reasons = [(end, found.reason) for end, found, known in (("low", least, least.low), ("high", most, most.high))
+               if known is None and found.reason is not None]
+    told = {reason if reason.startswith(("low", "high")) else f"{end}: {reason}" for end, reason in reasons}
+    whole = {reason for _, reason in reasons}
+    reason = whole.pop() if len(reasons) == 2 and len(whole) == 1 else "; ".join(sorted(told, reverse=True)) or None
+    return Interval(most.value, least.low, most.high, reason)
+
+
 def resamples(total: int, seed: int = 0) -> Values:
     """(RESAMPLES, total): how often each text is counted when as many as there are are drawn with replacement."""
     drawn = np.random.default_rng(seed).multinomial(total, np.full(total, 1 / total), RESAMPLES)
