@@ -10,8 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from mlmglauber.measures.drift import Reference, hitting_time, plateau
+from mlmglauber.measures.drift import Reference
+from mlmglauber.measures.drift_mixing import mixing
+from mlmglauber.measures.drift_series import Series
+from mlmglauber.measures.drift_summary import summarise
+from mlmglauber.measures.holding import Passage, first_passage, mean, quartiles, second_half
+from mlmglauber.measures.meeting import growth
 from mlmglauber.measures.scaling import Times, fit_c, n_log_n
+from mlmglauber.measures.survival import median_interval
 
 ANY = arrays(np.float32, 5, elements=st.floats(width=32))
 FINITE = arrays(np.float32, 5, elements=st.floats(-1e6, 1e6, width=32)).filter(lambda vector: bool(vector.any()))
@@ -75,18 +81,38 @@ def test_drift_does_not_reach_into_float32():
         1 - 1 / sqrt(1 + 1e-8), rel=1e-6)
 
 
-def test_the_first_step_at_the_threshold_or_above_is_the_hit():
+def passage(steps, drifts, threshold, zero=None, shows_all=False):
+    steps = np.asarray(steps, dtype=np.int64)
+    zero = (int(steps[0]) if len(steps) else 0) if zero is None else zero
+    return first_passage(steps, np.asarray(drifts, dtype=np.float64), threshold, zero, shows_all)
+
+
+def test_a_time_is_known_to_lie_between_two_looks():
     steps, drifts = [0, 5, 9, 12], [0.0, 0.25, 0.5, 0.3]
-    assert hitting_time(steps, drifts, 0.5) == 9
-    assert hitting_time(steps, drifts, np.nextafter(0.5, 1)) is None
-    assert hitting_time(steps, drifts, 0.2) == 5  # the first, not the highest
-    assert hitting_time(steps, drifts, 0.0) == 0
+    assert passage(steps, drifts, 0.5) == Passage(6, 9, 12)
+    assert passage(steps, drifts, np.nextafter(0.5, 1)) == Passage(None, None, 12)
+    assert passage(steps, drifts, 0.2) == Passage(1, 5, 12)  # the first, not the highest
+    assert passage(steps, drifts, 0.0) == Passage(0, 0, 12)
+    assert passage(steps, drifts, 0.5, shows_all=True) == Passage(9, 9, 12)  # nothing changed from 5 to 9
 
 
-def test_an_undefined_drift_is_no_hit():
-    assert hitting_time([0, 1, 2], [np.nan, np.nan, 0.9], 0.5) == 2
-    assert hitting_time([0, 1], [None, None], 0.0) is None
-    assert hitting_time([], [], 0.0) is None
+def test_times_count_from_the_reference_on():
+    assert passage([160, 164, 168], [0.0, 0.1, 0.6], 0.5) == Passage(5, 8, 8)
+    assert passage([160, 164, 168], [0.0, 0.1, 0.6], 0.5, zero=0) == Passage(165, 168, 168)
+    assert passage([160, 164], [0.6, 0.1], 0.5, zero=0) == Passage(0, 160, 164)  # before the first look, or at it
+
+
+def test_an_undefined_drift_is_no_look():
+    assert passage([0, 1, 2], [np.nan, np.nan, 0.9], 0.5) == Passage(0, 2, 2)
+    assert passage([0, 4, 8, 12], [0.0, np.nan, 0.9, np.nan], 0.5) == Passage(1, 8, 8)
+    assert passage([0, 4, 8, 12], [0.0, 0.1, np.nan, np.nan], 0.5) == Passage(None, None, 4)  # last seen there
+    assert passage([0, 1], [np.nan, np.nan], 0.0) is None
+    assert passage([], [], 0.0) is None
+
+
+def plateau(drifts, steps=None, shows_all=False):
+    steps = np.arange(len(drifts)) if steps is None else np.array(steps)
+    return mean(np.array(drifts, dtype=np.float64), second_half(steps, shows_all))
 
 
 def test_the_plateau_is_the_mean_of_the_second_half():
@@ -94,7 +120,121 @@ def test_the_plateau_is_the_mean_of_the_second_half():
     assert plateau([9, 3, 1]) == 2  # the middle one of an odd number counts in
     assert plateau([0.0, 0.0, np.nan, 0.4]) == 0.4
     assert plateau([0.5, np.nan]) is None
-    assert plateau([]) is None
+    assert plateau([7.0]) == 7.0
+
+
+def test_where_every_change_is_recorded_states_weigh_by_the_time_they_hold():
+    """Stuck at 0.05 for 95 % of 1,001 steps, then elsewhere: of the last 500.5 steps 449.5 are at 0.05."""
+    steps, drifts = [0, *range(950, 1000, 5), 1000], [0.05, *[0.95] * 10, 0.95]
+    weights = second_half(np.array(steps), True)
+    assert weights.sum() == 500.5
+    assert plateau(drifts, steps, True) == pytest.approx((449.5 * 0.05 + 51 * 0.95) / 500.5)
+    assert quartiles(np.array(drifts), weights) == [0.05, 0.05, 0.05]
+    assert plateau([0.0, 1.0], [0, 1000], True) == pytest.approx(1 / 500.5)  # it changed with the last step
+    assert plateau([0.0, 1.0], [0, 1000]) == 1.0  # two looks
+
+
+def test_quartiles_by_hand():
+    assert quartiles(np.array([4.0, 1.0, 3.0, 2.0]), np.ones(4)) == [1, 2, 3]
+    assert quartiles(np.array([4.0, 1.0, np.nan]), np.array([1.0, 3.0, 9.0])) == [1, 1, 1]
+    assert quartiles(np.array([np.nan]), np.ones(1)) is None
+
+
+def series(steps, drifts, shows_all=False, chain=0, text="a", distances=None, **more):
+    found = Series("r", text, chain, 1.0, 4, shows_all=shows_all, **more)
+    found.steps.extend(steps)
+    found.drifts.extend(drifts)
+    found.distances.extend(drifts if distances is None else distances)
+    return found
+
+
+@pytest.mark.parametrize(("steps", "drifts", "shows_all", "frozen"), [
+    ([0], [0.0], False, None), ([0], [0.0], True, None), ([0, 10], [0.0, 0.5], False, None),
+    ([0, 10], [0.0, 0.0], True, True), ([0, 3, 10], [0.0, 0.5, 0.5], True, True),
+    ([0, 7, 10], [0.0, 0.5, 0.5], True, False), ([0, 5, 10, 15], [0.0, 0.5, 0.6, 0.6], False, True),
+    ([0, 5, 10, 15], [0.0, 0.5, 0.6, 0.7], False, False), ([0, 5, 10], [np.nan] * 3, False, None),
+])
+def test_frozen_is_no_change_in_the_second_half(steps, drifts, shows_all, frozen):
+    """As of pairs and of traps; a chain that was seen once there is neither."""
+    assert series(steps, drifts, shows_all).frozen() is frozen
+
+
+def test_one_short_chain_is_left_out_and_named():
+    """17.5: one chain of 8 that ends at step 80 of 1,600 cut the draws of all from 50 to 3."""
+    rng = np.random.default_rng(1)
+    steps = list(range(0, 1601, 16))
+    chains = [series(steps[: 6 if k == 3 else None], rng.random(6 if k == 3 else 101), chain=k) for k in range(8)]
+    found = mixing(chains, 4)
+    assert (found["chains"], found["draws"], found["left_out"], found["until"]) == (7, 51, 1, 1600)
+    assert found["cut"] == "1 of 8 chains ends at step 80 of 1600 and is left out of the diagnostics"
+    assert found["ess_bulk"] == mixing([chain for k, chain in enumerate(chains) if k != 3], 4)["ess_bulk"]
+    ends = [mixing([series(steps[:end], rng.random(end), chain=k) for k, end in enumerate(counts)], 4)
+            for counts in ((98, 99, 101), (101, 101, 101))]
+    assert (ends[0]["chains"], ends[0]["until"], ends[0]["draws"]) == (3, 97 * 16, 49)
+    assert ends[0]["cut"] == "the diagnostics stop at step 1552, where the first of the other chains ends"
+    assert "cut" not in ends[1]
+
+
+def test_diagnostics_are_read_by_time_where_every_change_is_recorded():
+    """Two chains that change as often: one is at 0.2 nearly all the time, the other at 0.8."""
+    chains = [series([0, *range(4, 44), 4000], [low, *[0.5, 0.6] * 20, low], True, k)
+              for k, low in enumerate((0.2, 0.8))]
+    chains[0].drifts[-2] = chains[0].distances[-2] = 0.2
+    chains[1].drifts[-2] = chains[1].distances[-2] = 0.8
+    found = mixing(chains, 4)
+    assert (found["resampled"], found["spacing"], found["draws"]) == (True, 4, 501)
+    assert (found["frozen"], found["reason"]) == (True, "stuck_at_different_values")
+
+
+def test_of_two_coupled_chains_one_counts():
+    steps, rng = list(range(0, 400, 4)), np.random.default_rng(1)
+    chains = []
+    for pair in range(6):
+        values = rng.random(100)
+        chains += [series(steps, values, chain=k, text=f"p{pair}", coupled=f"t{pair}") for k in range(2)]
+    group = next(part for part in summarise(chains, [0.5]) if part["over"] == "group")
+    alone = next(part for part in summarise(chains[::2], [0.5]) if part["over"] == "group")
+    assert (group["chains"], group["texts"], group["coupled_left_out"]) == (6, 6, 6)
+    assert {**group, "coupled_left_out": None} == {**alone, "coupled_left_out": None}
+    assert len(list(summarise(chains, [0.5]))) == 12 + 2
+
+
+def test_growth_of_drift_times_has_the_test_of_meeting_times():
+    """Times of n ln n exactly, and of n^3, at two lengths, seen at every change."""
+    def chain(n, text, time):
+        found = Series("r", text, 0, 1.0, n, shows_all=True)
+        found.steps.extend([0, time, 10**6])
+        found.drifts.extend([0.0, 0.9, 0.9])
+        found.distances.extend([0.0, 0.9, 0.9])
+        return found
+
+    factors = (10, 12, 15, 18, 20, 11)
+    for power, rejected in ((1, False), (3, True)):
+        chains = [chain(n, f"t{k}", round(factor * n**power * (log(n) if power == 1 else 1)))
+                  for n in (8, 32) for k, factor in enumerate(factors)]
+        found = list(summarise(chains, [0.5]))[-1]["hitting"][0]
+        times = [Times(n, np.array([c.steps[1] for c in chains if c.n == n], float), np.zeros(6, bool),
+                       [f"t{k}" for k in range(6)]) for n in (8, 32)]
+        grown = growth(times)
+        assert (found["growth"], found["growth_low"], found["growth_p"]) == (grown.rate, grown.low, grown.p)
+        assert (found["growth_p"] < 0.05) == rejected == (found["c"] is None)
+        assert ("faster than n ln n" in (found["c_reason"] or "")) == rejected
+
+
+def test_both_ends_of_censored_intervals_bound_the_median():
+    """Looks every 16 steps: the truth, 5 of 8 chains at step 3 to 14, lies in what is printed."""
+    chains = [series(range(0, 97, 16), [0.0, *[0.9] * 6], text=f"t{k}") for k in range(8)]
+    found = next(part for part in summarise(chains, [0.5]) if part["over"] == "group")["hitting"][0]
+    assert (found["median_at_least"], found["median"], found["resolution"]) == (1, 16, 16)
+    assert (found["median_low"], found["median_high"]) == (None, None)
+    assert "resamples of texts agree" in found["median_reason"]
+    spread = [series(range(0, 97, 16), [*[0.0] * k, *[0.9] * (7 - k)], text=f"t{k}") for k in range(1, 6)]
+    found = next(part for part in summarise(spread, [0.5]) if part["over"] == "group")["hitting"][0]
+    least = median_interval([1, 17, 33, 49, 65], [False] * 5, [f"t{k}" for k in range(1, 6)])
+    most = median_interval([16, 32, 48, 64, 80], [False] * 5, [f"t{k}" for k in range(1, 6)])
+    assert (found["median_at_least"], found["median"]) == (33, 48)
+    assert (found["median_low"], found["median_high"]) == (least.low, most.high)
+    assert (found["restricted_mean_at_least"], found["restricted_mean"]) == (33, 48)
 
 
 def test_n_log_n():

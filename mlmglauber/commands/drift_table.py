@@ -65,8 +65,8 @@ GROUPS = Table("Drift by temperature and length", (
     Column("seen every", "The longest time between two looks at a chain, steps; 1 where every change is seen.",
            lambda row: count(row[1]["resolution"])),
     Column("median hitting time", "Kaplan-Meier median of the steps from a chain's first record to the first look at "
-           "or above the threshold, with its 95 % interval; a dash where it was not reached. <= where half of the chains "
-           "were at the threshold by their first look behind the start, so that no more is known.",
+           "or above the threshold, with its 95 % interval; a dash where it was not reached. <= where half of the "
+           "chains were at the threshold by their first look behind the start, so that no more is known.",
            _between("median", 0)),
     Column("C = T / (n ln n)", f"{C}, with its 95 % interval; <= as of the median.", _between("c", 2)),
     Column("R-hat", "Rank-normalised split R-hat of the distances to one reference that all chains share, in the "
@@ -104,7 +104,7 @@ TABLES = (GROUPS, GROWTH, PLL)
 
 
 def drift_tables(summaries: Sequence[Record]) -> list[Table]:
-    """A row for each law, temperature, length and threshold; growth where there are two lengths, pll where it is told."""
+    """A row for each law, temperature, length and threshold; growth over several lengths; pll where it is told."""
     groups = [summary for summary in summaries if summary["over"] == "group"]
     taus = [summary for summary in summaries if summary["over"] == "tau" and len(summary["lengths"]) > 1]
     return [GROUPS.of((group, hitting) for group in groups for hitting in group["hitting"]),
