@@ -174,6 +174,7 @@ def test_emitted_states_are_two_chains_to_the_end(sh):
                   for k in (0, 1)]
         for x, y in zip(*chains, strict=True):
             assert x["id"] == y["id"] == f"0+1/{pair['tau']}/2/0"
+            assert x["coupled"] == y["coupled"] == pair["id"]
             assert (x["ids"] == y["ids"]) == (x["step"] >= pair["meeting"])
         assert [state["step"] for state in chains[0]] == [*range(0, 41, 5)]
     plain = sh(f"printf '%s\\n' 'a b' 'c c' | {TABLE} --tau 0.5,1 --max-steps 40")

@@ -15,8 +15,8 @@ def regions(word):
     return np.array([LETTERS[letter] for letter in word])
 
 
-def series(word, text="x", chain=0, every=1, steps=None, start=None, tau=1.0):
-    made = Series("r", text, chain, tau, 4, start)
+def series(word, text="x", chain=0, every=1, steps=None, start=None, tau=1.0, **more):
+    made = Series("r", text, chain, tau, 4, start, **more)
     made.steps.extend(steps or range(0, every * len(word), every))
     made.regions.extend(LETTERS[letter] for letter in word)
     return made
@@ -84,9 +84,41 @@ def test_a_chain_by_hand():
     assert only["terminal_reason"] == "the state is in no basin"
     assert only["unnamed"] == pytest.approx(5 / 29)
     assert region(only, "a") == {"basin": "a", "visits": 2, "visits_expected": pytest.approx(3 * 4 / 6), "revisits": 1,
-                                 "first_visit": 0, "longest": 8, "share": 12 / 29, "expected_share": 0.0}
+                                 "first_visit": 0, "first_visit_at_least": 0, "longest": 8, "share": 12 / 29,
+                                 "expected_share": 0.0}
     assert (region(only, "c")["first_visit"], region(only, "c")["expected_share"]) == (24, 1.0)
     assert (other["start"], other["terminal"], region(other, "a")["first_visit"]) == ("c", "c", None)
+
+
+def test_first_visits_count_from_the_first_record_and_lie_between_two_looks():
+    """Issue 16, A1 and A7: after a burn-in of 160 steps a visit at the third look, 8 steps on, was told as 168."""
+    looks = {"steps": [160, 164, 168, 172]}
+    only, *_, group, _ = summarise([series("aabb", **looks)], plan())
+    for found in (region(only, "b"), region(group, "b")):
+        assert (found["first_visit_at_least"], found["first_visit"]) == (5, 8)
+    assert (only["first_step"], group["resolution"]) == (160, 4)
+    only, *_, group, _ = summarise([series("aabb", **looks, shows_all=True)], plan())
+    assert (region(only, "b")["first_visit_at_least"], region(only, "b")["first_visit"]) == (8, 8)
+    assert group["resolution"] == 1
+
+
+def test_where_every_change_is_recorded_a_draw_is_a_step():
+    """A8: of 21 steps 17 in a, 3 in b, 1 in none; the shortest stay, 3 steps, is not the unit."""
+    steps, word = np.array([0, 10, 13, 20]), regions("aba-")
+    time = time_in(steps, word, 3)
+    assert expected_visits(steps, time, shows_all=True) == pytest.approx([17 * 4 / 20, 3 * 18 / 20, 0])
+    assert expected_visits(steps, time)[0] != pytest.approx(17 * 4 / 20)
+
+
+def test_laws_stand_apart_and_of_two_coupled_chains_one_counts():
+    chains = [series("abab", law="one", told={"model": "one"}), series("aaaa", "y", law="two", told={"model": "two"}),
+              *(series("abbb", f"p{pair}", k, law="one", told={"model": "one"}, coupled="s")
+                for pair in range(2) for k in range(2))]
+    groups = [row for row in summarise(chains, plan()) if row["over"] == "group"]
+    assert [(row["model"], row["chains"], row["texts"], row.get("coupled_left_out")) for row in groups] == [
+        ("one", 3, 2, 2), ("two", 1, 1, None)]
+    assert region(groups[0], "b")["visits"] == 4
+    assert sum(row["over"] == "chain" for row in summarise(chains, plan())) == 6
 
 
 def test_the_matrix_by_hand():

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mlmglauber.commands.base import Filter
 from mlmglauber.commands.basin_examples import Texts, bad, open_embedder, regions
+from mlmglauber.commands.chain_run import ChainRun
 from mlmglauber.commands.tables import shown, write_tables
 from mlmglauber.measures.labelling import NO_NAME, Labeller
 from mlmglauber.measures.visits_summary import Plan, Series, summarise
@@ -90,18 +91,20 @@ class Job:
         key = chain_key(record)
         series = self._kept.get(key)
         if series is None:
-            series = _series(record, self.options["start"])
+            series = _series(record, self.options["start"], self.filter.runs.of(record))
         series.steps.append(step_of(record, series.steps[-1] if series.steps else None))
         self._kept[key] = series
         series.regions.append(region)
 
 
-def _series(record: Record, field: str | None) -> Series:
+def _series(record: Record, field: str | None, run: ChainRun) -> Series:
     tau, n = tau_and_n(record)
     start = None if field is None else record.get(field)
     if start is not None and not isinstance(start, str):
         raise RecordError(f'"{field}" is {json_kind(start)}, not a string; correct it, or leave --start out')
-    return Series(record.get("run"), record.get("id"), record.get("chain"), tau, n, start)
+    coupled = record.get("coupled")
+    return Series(record.get("run"), record.get("id"), record.get("chain"), tau, n, start, run.law, run.law.fields(),
+                  bool(run.shows_all), None if coupled is None else str(coupled))
 
 
 class Naming(Job):

@@ -4,9 +4,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from mlmglauber.commands.chain_run import LAW_FIELDS
+from mlmglauber.commands.law_columns import law_columns
 from mlmglauber.commands.tables import Cell, Column, Table, count, interval, name, number, several, share
 from mlmglauber.stream.records import Record
 
+LAW = law_columns(lambda row: row)
 TAU = Column("tau", "Temperature.", lambda row: number(row["tau"]))
 N = Column("n", "Tokens of a text.", lambda row: count(row["n"]))
 IN_A_CELL = "chains that visited, returned, ended there; steps spent there, in %"
@@ -37,7 +40,7 @@ CLUSTERS = Table("Clusters by k-means", (
            lambda head: number(head["silhouette"])),
 ))
 MATRIX = Table(f"Starts x basins: {IN_A_CELL}", (
-    TAU, N,
+    *LAW, TAU, N,
     Column("start", "What chains started from; all, and with --draws a row of what draws give.",
            lambda row: name(row.get("start", "all"))),
     Column("chains", "Number of chains.", lambda row: count(row["chains"])),
@@ -45,7 +48,7 @@ MATRIX = Table(f"Starts x basins: {IN_A_CELL}", (
     Column("none", "Steps in no basin, in %.", lambda row: _percent(row["unnamed"])),
 ))
 VISITS = Table("Visits", (
-    TAU, N,
+    *LAW, TAU, N,
     Column("basin", "Name of the basin.", lambda row: name(row["basin"])),
     Column("share of steps", "Steps spent there, with the 95 % interval.", _with_ends("share")),
     Column("expected share", "Share that independent draws give.", lambda row: number(row["expected_share"])),
@@ -59,7 +62,7 @@ VISITS = Table("Visits", (
     Column("mean dwell", "Steps for each stay that ended, with the 95 % interval.", _with_ends("dwell_mean", 0)),
 ))
 MOVES = Table("Moves from row to column: share of the moves from there", (
-    TAU, N,
+    *LAW, TAU, N,
     Column("from", "Basin that was left.", lambda row: name(row["from"])),
     Column("moves", "Number of moves from there.", lambda row: count(row["moves"])),
     Column("BASIN", "A column for each basin: share of the moves that went there, with its 95 % interval.",
@@ -77,7 +80,7 @@ def basin_tables(head: Record, summaries: Sequence[Record]) -> list[Table]:
     names = list(dict.fromkeys(region["basin"] for group in groups for region in group["basins"]))
     starts = [summary for summary in summaries if summary["over"] == "start"]
     rows = [row for group in groups for row in _rows(group, starts)]
-    visits = [{"tau": group["tau"], "n": group["n"], **region} for group in groups for region in group["basins"]]
+    visits = [{**_kind(group), **region} for group in groups for region in group["basins"]]
     moves = [row for group in groups for row in _moves(group)]
     return [quality, _wide(MATRIX, names, _visited).of(rows), VISITS.of(visits), _wide(MOVES, names, _moved).of(moves)]
 
@@ -93,12 +96,17 @@ def _wide(table: Table, names: Sequence[str], cell: Any) -> Table:
     return table._replace(columns=columns)
 
 
+def _kind(row: Record) -> Record:
+    """What rows that are put together share."""
+    return {key: row[key] for key in ("tau", "n", *LAW_FIELDS) if key in row}
+
+
 def _rows(group: Record, starts: Sequence[Record]) -> Iterator[Record]:
     """The starts of a group, all of them, and what draws give."""
-    yield from (start for start in starts if (start["tau"], start["n"]) == (group["tau"], group["n"]))
+    yield from (start for start in starts if _kind(start) == _kind(group))
     yield group
     if group["expected_from"] == "draws":
-        yield {"tau": group["tau"], "n": group["n"], "start": "draws", "chains": None, "unnamed": None,
+        yield {**_kind(group), "start": "draws", "chains": None, "unnamed": None,
                "drawn": {region["basin"]: region["expected_share"] for region in group["basins"]}}
 
 
@@ -117,7 +125,7 @@ def _moves(group: Record) -> Iterator[Record]:
     """A row for each basin that was left."""
     for source in dict.fromkeys(move["from"] for move in group["transitions"]):
         found = [move for move in group["transitions"] if move["from"] == source]
-        yield {"tau": group["tau"], "n": group["n"], "from": source, "moves": sum(move["count"] for move in found),
+        yield {**_kind(group), "from": source, "moves": sum(move["count"] for move in found),
                "to": {move["to"]: move for move in found}}
 
 

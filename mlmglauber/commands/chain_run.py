@@ -51,6 +51,8 @@ class Law(NamedTuple):
 
 
 UNKNOWN = Law()
+LAW_FIELDS = Law._fields
+"""The names that the fields of a law have in summaries."""
 
 
 class ChainRun(NamedTuple):

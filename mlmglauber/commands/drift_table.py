@@ -3,23 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from mlmglauber.commands.law_columns import law_columns
 from mlmglauber.commands.tables import Cell, Column, Table, count, figure, interval, name, number, ratio, sentence
 from mlmglauber.stream.records import Record
 
 TAU = Column("tau", "Temperature.", lambda row: number(row[0]["tau"]))
 N = Column("n", "Tokens of a text.", lambda row: count(row[0]["n"]))
-LAW = (
-    Column("model", "Model that the chains are of; a dash where no run record came before them.",
-           lambda row: name(row[0].get("model"))),
-    Column("law", "What else the chains were run with: a scan other than random, where they started if not from texts, "
-           "words that alone may be drawn, sites that do not move.", lambda row: name(_law(row[0]))),
-)
-
-
-def _law(row: Record) -> str:
-    parts = [] if row.get("scan") in (None, "random") else [f"{row['scan']} scan"]
-    parts += [] if row.get("init") in (None, "text") else [f"start {row['init']}"]
-    return ", ".join(parts + [f"{key} {row[key]}" for key in ("allow", "freeze") if key in row])
+LAW = law_columns(lambda row: row[0])
 
 
 def _between(key: str, digits: int) -> Any:

@@ -66,16 +66,17 @@ def time_in(steps: Steps, regions: Regions, count: int) -> Steps:
     return time
 
 
-def expected_visits(steps: Steps, time: Steps) -> NDArray[np.float64]:
+def expected_visits(steps: Steps, time: Steps, shows_all: bool = False) -> NDArray[np.float64]:
     """Visits to each region if the same states came in an order drawn at random: m (M - m + 1) / M.
 
-    M: draws in any region, m: in this one; one draw is the smallest distance between two records. This is the mean
-    number of runs of Wald and Wolfowitz (1940): far fewer visits than that are the sign of long stays.
+    M: draws in any region, m: in this one; one draw is the smallest distance between two records or, where the records
+    show every change, one step. This is the mean number of runs of Wald and Wolfowitz (1940): far fewer visits than
+    that are the sign of long stays.
 
     >>> expected_visits(np.arange(4), np.array([2, 2, 0]))
     array([1.5, 1.5])
     """
-    unit = int(np.diff(steps).min(initial=np.iinfo(np.int64).max)) if len(steps) > 1 else 1
+    unit = 1 if shows_all or len(steps) < 2 else int(np.diff(steps).min())
     draws = np.ceil(time[:-1] / unit)
     total = draws.sum()
     return np.asarray(draws * (total - draws + 1) / total if total else np.zeros(len(draws)))

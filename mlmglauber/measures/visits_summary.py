@@ -1,7 +1,7 @@
 """What many chains say together of regions: each chain, each temperature and length, each start in it."""
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,7 +24,9 @@ SHORT = {"visits_expected_reason": "short visits are left out"}
 class Series:
     """The regions of one chain: step and region of each record, NO_NAME for none; 10 bytes a state.
 
-    start: what the chain started from, where a field of its records says so.
+    start: what the chain started from, where a field of its records says so. law, told: what chains that are put
+    together share, and the fields that tell of it. shows_all: whether the records show every change. coupled: of a pair
+    of coupled chains, the start that the pair was made from.
     """
 
     run: str | None
@@ -33,6 +35,10 @@ class Series:
     tau: float | None
     n: int | None
     start: str | None = None
+    law: Hashable = None
+    told: Mapping[str, Any] = field(default_factory=dict)
+    shows_all: bool = False
+    coupled: str | None = None
     steps: "array[int]" = field(default_factory=lambda: array("q"))
     regions: "array[int]" = field(default_factory=lambda: array("h"))
 
@@ -65,23 +71,49 @@ class Stay(NamedTuple):
 
     @property
     def text(self) -> str:
-        return str(self.series.text)
+        return str(self.series.text if self.series.coupled is None else self.series.coupled)
+
+    def first_visit(self, region: int) -> tuple[int, int] | None:
+        """Steps from the first record to the first visit: at least, at most. Between two records nothing is seen."""
+        visit = next((visit for visit in self.stays if visit.region == region), None)
+        if visit is None:
+            return None
+        steps = np.frombuffer(self.series.steps, dtype=np.int64)
+        place = int(np.searchsorted(steps, visit.first))
+        most = visit.first - int(steps[0])
+        return (most if self.series.shows_all or not place else int(steps[place - 1] - steps[0]) + 1), most
 
 
 def summarise(series: Sequence[Series], plan: Plan) -> Iterator[Summary]:
-    """A summary for each chain; then, for each (tau, n), one for all its chains and one for each start."""
+    """A summary for each chain; then, for each (law, tau, n), one for all its chains and one for each start.
+
+    Of two coupled chains the first one counts in what is said of many: after they meet they are the same chain.
+    """
     groups: dict[Any, list[Stay]] = {}
     for chain in series:
-        groups.setdefault((chain.tau, chain.n), []).append(_worked_out(chain, plan))
-    ordered = sorted(groups.items(), key=lambda item: tuple((part is None, part or 0) for part in item[0]))
-    for _, members in ordered:
-        texts = Totals(members)
-        for stay in members:
+        groups.setdefault((chain.law, chain.tau, chain.n), []).append(_worked_out(chain, plan))
+    laws = {law: place for place, law in enumerate(dict.fromkeys(law for law, _, _ in groups))}
+    ordered = sorted(groups.items(), key=lambda item: (laws[item[0][0]],
+                                                       *((part is None, part or 0) for part in item[0][1:])))
+    for _, every in ordered:
+        texts = Totals(_independent(every))
+        for stay in every:
             yield of_chain(stay, texts.time_of_others(stay.text), plan)
-    for (tau, n), members in ordered:
-        yield of_group(tau, n, members, plan)
+    for (_, tau, n), every in ordered:
+        members = _independent(every)
+        yield of_group(tau, n, members, plan) | (
+            {"coupled_left_out": len(every) - len(members)} if len(members) < len(every) else {})
         for start in sorted({stay.start for stay in members if stay.start is not None}):
             yield of_start(tau, n, start, members, plan)
+
+
+def _independent(stays: Sequence[Stay]) -> list[Stay]:
+    """The chains that are independent of each other: of those coupled in a pair, the first."""
+    found: dict[Hashable, Stay] = {}
+    for place, stay in enumerate(stays):
+        chain = stay.series
+        found.setdefault(place if chain.coupled is None else (chain.run, chain.text), stay)
+    return list(found.values())
 
 
 def _worked_out(chain: Series, plan: Plan) -> Stay:
@@ -92,8 +124,8 @@ def _worked_out(chain: Series, plan: Plan) -> Stay:
     time = time_in(steps, regions, count)
     first, last = int(regions[0]), int(regions[-1])
     start = chain.start if plan.told else _name(first, plan)
-    return Stay(chain, start, stays, time, by_region(stays, count), jumps(stays, count), expected_visits(steps, time),
-                first, last)
+    return Stay(chain, start, stays, time, by_region(stays, count), jumps(stays, count),
+                expected_visits(steps, time, chain.shows_all), first, last)
 
 
 def _name(region: int, plan: Plan) -> str | None:
@@ -115,16 +147,18 @@ def of_chain(stay: Stay, others: NDArray[np.int64] | None, plan: Plan) -> Summar
     regions = []
     for k, name in enumerate(plan.names):
         mine = [visit for visit in stay.stays if visit.region == k]
+        least, most = stay.first_visit(k) or (None, None)
         regions.append({
             "basin": name, "visits": len(mine),
             "visits_expected": None if plan.shortest else float(stay.expected[k]),
-            "revisits": max(0, len(mine) - 1), "first_visit": mine[0].first if mine else None,
+            "revisits": max(0, len(mine) - 1), "first_visit": most, "first_visit_at_least": least,
             "longest": max((visit.dwell for visit in mine), default=0),
             "share": float(stay.time[k]) / total, "expected_share": shares[k],
         } | ({} if mine else {"first_visit_reason": NO_VISIT}))
     summary: Summary = {
         "type": "summary", "of": "basin", "over": "chain", "run": chain.run, "id": chain.text, "chain": chain.chain,
-        "tau": chain.tau, "n": chain.n, "count": len(chain.steps), "steps": total, "start": stay.start,
+        "tau": chain.tau, "n": chain.n, **chain.told, "count": len(chain.steps), "steps": total,
+        "first_step": chain.steps[0], "start": stay.start,
         "terminal": _name(stay.last, plan), "unnamed": float(stay.time[-1]) / total, "expected_from": source,
         "basins": regions,
     }
@@ -163,8 +197,10 @@ def _of_plan(plan: Plan) -> Summary:
 
 
 def _head(over: str, tau: float | None, n: int | None, members: Sequence[Stay]) -> Summary:
-    gaps = [int(holds(np.frombuffer(stay.series.steps, dtype=np.int64)).max()) for stay in members]
-    return {"type": "summary", "of": "basin", "over": over, "tau": tau, "n": n, "chains": len(members),
+    gaps = [1 if stay.series.shows_all else int(holds(np.frombuffer(stay.series.steps, dtype=np.int64)).max())
+            for stay in members]
+    return {"type": "summary", "of": "basin", "over": over, "tau": tau, "n": n, **members[0].series.told,
+            "chains": len(members),
             "texts": len({stay.text for stay in members}), "count": sum(len(stay.series.steps) for stay in members),
             "resolution": max(gaps)}
 
@@ -235,13 +271,16 @@ def _interval(name: str, found: Ratio, place: Any) -> Summary:
 
 
 def _first_visit(members: Sequence[Stay], region: int) -> Summary:
-    """The Kaplan-Meier median, over chains, of the step of the first visit."""
-    firsts = [next((visit.first for visit in stay.stays if visit.region == region), None) for stay in members]
-    if all(first is None for first in firsts):
-        return {"first_visit": None, "first_visit_reason": NO_VISIT}
-    times = [stay.series.steps[-1] if first is None else first for stay, first in zip(members, firsts, strict=True)]
-    median = kaplan_meier(times, [first is None for first in firsts]).median
-    return {"first_visit": median} | ({"first_visit_reason": "not in half of the chains"} if median is None else {})
+    """The Kaplan-Meier median, over chains, of the steps from the first record to the first visit, and its least."""
+    firsts = [stay.first_visit(region) for stay in members]
+    censored = [first is None for first in firsts]
+    if all(censored):
+        return {"first_visit": None, "first_visit_at_least": None, "first_visit_reason": NO_VISIT}
+    ends = [first or (stay.series.steps[-1] - stay.series.steps[0],) * 2
+            for stay, first in zip(members, firsts, strict=True)]
+    least, most = (kaplan_meier([end[k] for end in ends], censored).median for k in (0, 1))
+    told = {"first_visit": most, "first_visit_at_least": least}
+    return told | ({"first_visit_reason": "not in half of the chains"} if most is None else {})
 
 
 def _dwell(totals: Totals, region: int) -> Summary:
