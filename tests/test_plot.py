@@ -264,6 +264,17 @@ def test_noise_is_an_upright_line():
     assert layers(panel, Bars)[0].label == "m: mean 0.5"
 
 
+def test_summaries_of_two_laws_are_not_joined(made):
+    """Issue 16, A10: plateaus and times of two models stood in one curve."""
+    records = read(made.folder / "hits")
+    both = records + [record | {"model": "other"} for record in records]
+    assert len(layers(picture_of(both, "drift").panels[0], Curve)) == 2 * len(
+        layers(picture_of(records, "drift").panels[0], Curve))
+    titles = [panel.title for panel in picture_of(both, "times").panels]
+    assert len(titles) == 2 * len(picture_of(records, "times").panels)
+    assert titles[2].startswith("other: ")
+
+
 def test_drift_curves_are_medians_and_the_threshold_is_told(made):
     panels = picture_of(read(made.folder / "drift"), threshold=0.3).panels
     assert [panel.title.split(":")[0] for panel in panels] == ["n = 4", "n = 8"]

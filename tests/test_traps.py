@@ -59,6 +59,16 @@ def test_traps_of_records_without_a_model(sh):
     assert [(stay["first"], stay["residence"]) for stay in stays] == [(3, 50), (60, 30)]
 
 
+def test_of_two_coupled_chains_one_counts_in_a_summary(sh):
+    """As mlm-couple --emit writes them: equal after their meeting. Trap records are of both."""
+    pairs = [chain(STUCK, name, number, coupled="x+y") for name in ("p", "q") for number in range(2)]
+    lines = text(*(line for lines in pairs for line in lines))
+    assert len(of(sh("mlm-traps --no-model --min-steps 20 -r 1", stdin=lines))) == 4
+    done = sh("mlm-traps --no-model --min-steps 20 -r 1 --summary --no-table", stdin=lines)
+    assert [(group["chains"], group["texts"], group["count"]) for group in done.records] == [(2, 1, 2)]
+    assert "2 chains left out, coupled with one that counts" in done.err
+
+
 def test_interleaved_chains_are_those_of_files_one_after_the_other(sh):
     chains = [chain(STUCK, name, number) for name in "ab" for number in (0, 1)]
     apart = sh("mlm-traps --no-model -s 20", stdin=text(*(line for lines in chains for line in lines)))

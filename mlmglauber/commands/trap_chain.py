@@ -18,6 +18,8 @@ class Chain:
         self.inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
         self.number, self.text, self.run, self.tracker = number, text, run, tracker
         self.first_step = record["step"]
+        self.counts = True
+        """Whether it counts in summaries: of two coupled chains the first one does."""
         self._state: tuple[int, ...] | None = None
         self._step, self._doubt = -1, 1
 

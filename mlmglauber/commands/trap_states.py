@@ -21,6 +21,7 @@ from mlmglauber.measures.residence import holding_ratio
 from mlmglauber.measures.trap_summary import Escapes, Group, Weight, slowness_fields, summarise
 from mlmglauber.measures.traps import State, Tracker, Trap
 from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.printable import counted
 from mlmglauber.stream.records import Record, chain_key
 
 INTEGERS = {int}
@@ -54,6 +55,8 @@ class States:
         """The run record, which --summary writes at the end."""
         self.chains: dict[Any, Chain] = {}
         self.texts: dict[Any, int] = {}
+        self.pairs: dict[Any, Any] = {}
+        """The chain that counts, of each pair of coupled ones."""
         self.groups: dict[Kind, Group] = {}
         self.run_of: dict[Law, ChainRun] = {}
 
@@ -73,10 +76,12 @@ class States:
         chain = self.chains.get(key)
         if chain is None:
             run = self.filter.runs.of(record)
-            text = self.texts.setdefault(key[1], len(self.texts))
+            coupled = record.get("coupled")
+            text = self.texts.setdefault(key[1] if coupled is None else str(coupled), len(self.texts))
             self.run_of.setdefault(run.law, run)
             chain = self.chains[key] = Chain(record, len(self.chains), text, run,
                                              Tracker(self.radius, self.min_steps))
+            chain.counts = coupled is None or self.pairs.setdefault(key[:2], key) == key
         self._tell_all(chain, chain.see(record, ids, step), self.filter.place)
 
     def _write(self, record: Record) -> None:
@@ -91,6 +96,9 @@ class States:
             self._tell_all(chain, chain.tracker.end(),
                            f"chain {chain.named['run']}/{chain.named['id']}/{chain.named['chain']}")
             self._group(chain).add_chain(chain.text, chain.tracker.step - chain.first_step)
+        left = sum(not chain.counts for chain in self.chains.values())
+        if self.summary and left:
+            self.filter.words.say(f"{counted(left, 'chain')} left out, coupled with one that counts")
 
     def summaries(self) -> list[Record]:
         """A summary for each law, temperature and length: chains of two laws are not put together."""
@@ -126,6 +134,9 @@ class States:
                        np.array([margin for _, margin in found]), np.array(weights, dtype=np.float64))
 
     def _group(self, chain: Chain) -> Group:
+        """The group that a chain counts in; the second of two coupled chains counts in none."""
+        if not chain.counts:
+            return Group()
         return self.groups.setdefault(Kind(chain.run.law, chain.tau, chain.n), Group())
 
     def _tell_all(self, chain: Chain, traps: Sequence[Trap], place: str) -> None:

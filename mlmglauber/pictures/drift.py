@@ -18,7 +18,7 @@ from mlmglauber.pictures.panel import (
     chosen,
     tau_axis,
 )
-from mlmglauber.pictures.reading import number, perhaps
+from mlmglauber.pictures.reading import law_of, number, perhaps
 from mlmglauber.stream.records import chain_key
 
 LIMIT = 200_000
@@ -36,12 +36,13 @@ class Chain(NamedTuple):
 
 
 class Plateau(NamedTuple):
-    """Mean drift over the second half of the chains of one temperature and length, and its spread over chains."""
+    """Mean drift over the second half of the chains of one law, temperature and length, and its spread over chains."""
 
     tau: float
     n: int
     mean: float
     spread: float | None
+    law: str
 
 
 def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
@@ -54,7 +55,7 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
                (number(record, "step"), np.nan if drift is None else drift))
     elif record["plateau"] is not None and record["tau"] is not None and record["n"] is not None:
         yield "plateau", Plateau(number(record, "tau"), int(number(record, "n")), number(record, "plateau"),
-                                 perhaps(record, "plateau_sd"))
+                                 perhaps(record, "plateau_sd"), law_of(record))
 
 
 def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
@@ -120,12 +121,14 @@ def over_chains(series: Sequence[Values]) -> tuple[Values, Values, Values, Value
 def _plateaus(found: Sequence[Plateau], threshold: float, notes: list[str]) -> Panel:
     axis = tau_axis([part.tau for part in found])
     layers: list[Any] = []
-    lengths = chosen(sorted({part.n for part in found}), SERIES, "lengths", notes)
-    for k, n in enumerate(lengths):
-        mine = sorted(part for part in found if part.n == n)
+    laws = list(dict.fromkeys(part.law for part in found))
+    kinds = sorted({(laws.index(part.law), part.n) for part in found})
+    for k, (law, n) in enumerate(chosen(kinds, SERIES, "lengths", notes)):
+        mine = sorted((part for part in found if (part.law, part.n) == (laws[law], n)), key=lambda part: part.tau)
         x, y = np.array([part.tau for part in mine]), np.array([part.mean for part in mine])
         spread = np.array([np.nan if part.spread is None else part.spread for part in mine])
         look = category(k)
-        layers.append(Curve(x, y, f"n = {n}", look.color, y - spread, y + spread, mark=look.mark))
+        label = f"{laws[law]}, n = {n}" if len(laws) > 1 and laws[law] else f"n = {n}"
+        layers.append(Curve(x, y, label, look.color, y - spread, y + spread, mark=look.mark))
     layers.append(Rule(threshold, f"threshold {threshold:g}"))
     return Panel("plateau: mean ± s.d. over chains", axis, Axis(f"plateau of {DRIFT}", low=0), layers)

@@ -25,6 +25,13 @@ def perhaps(record: Mapping[str, Any], name: str) -> float | None:
     return None if record.get(name) is None else number(record, name)
 
 
+def law_of(record: Mapping[str, Any]) -> str:
+    """What the chains of a summary were made by, as a picture of several tells it: model, scan, restrictions."""
+    parts = [str(record["model"])] if record.get("model") is not None else []
+    parts += [f"{record['scan']} scan"] if record.get("scan") not in (None, "random") else []
+    return ", ".join(parts + [f"{key} {record[key]}" for key in ("allow", "freeze") if record.get(key)])
+
+
 def is_flat(record: Mapping[str, Any]) -> bool:
     """Whether a record has an embedding of two numbers: a list, or base64 of eight bytes."""
     embedding = record.get("embedding")

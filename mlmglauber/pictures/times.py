@@ -5,12 +5,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlmglauber.measures.intervals import between
 from mlmglauber.measures.meeting import c_and_growth
-from mlmglauber.measures.scaling import Times, n_log_n
+from mlmglauber.measures.scaling import Times, fit_c, n_log_n
 from mlmglauber.measures.survival import median_interval
 from mlmglauber.pictures.palette import BLACK, GREY, category
 from mlmglauber.pictures.panel import PANELS, SERIES, Axis, Panel, Picture, Points, beside, chosen, tau_axis
-from mlmglauber.pictures.reading import number, perhaps
+from mlmglauber.pictures.reading import law_of, number, perhaps
 
 LIMIT = 100_000
 LEAST = 0.5
@@ -18,13 +19,14 @@ LEAST = 0.5
 
 
 class Time(NamedTuple):
-    """One chain's or pair's time; where censored, how long it was watched."""
+    """One chain's or pair's time; where censored, how long it was watched. least: the least that it may be."""
 
     tau: float
     n: int
     steps: float
     censored: bool
     text: str
+    least: float
 
 
 class Middle(NamedTuple):
@@ -48,10 +50,11 @@ class Slope(NamedTuple):
 
 
 class Story(NamedTuple):
-    """What times are of: a panel's title and what its axis says."""
+    """What times are of: a panel's title, what its axis says, and what the chains were made by."""
 
     title: str
     axis: str
+    law: str
 
 
 def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
@@ -60,23 +63,26 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
         return
     tau, over = number(record, "tau"), record.get("over")
     if record["type"] == "pair" or record["of"] == "pair":
-        story = Story(", ".join([f"{record['coupling']} coupling", f"start {record['start']}"]
-                                + ([f"lag {record['lag']}"] if record["lag"] else [])), "meeting time (joint steps)")
+        title = ", ".join([f"{record['coupling']} coupling", f"start {record['start']}"]
+                          + ([f"lag {record['lag']}"] if record["lag"] else []))
+        story = Story(title, "meeting time (joint steps)", law_of(record))
         if record["type"] == "pair":
             steps = number(record, "max_steps" if record["censored"] else "meeting")
             lead = 0 if record["censored"] else number(record, "lag")
             yield (story, tau, record["n"]), Time(tau, int(number(record, "n")), steps - lead, bool(record["censored"]),
-                                                  f"{record['run']}/{record['id']}")
+                                                  f"{record['run']}/{record['id']}", steps - lead)
             return
         parts = [(story, record)]
     else:
-        parts = [(Story(f"drift ≥ {number(part, 'threshold'):g}", "hitting time (steps)"), part)
+        parts = [(Story(f"drift ≥ {number(part, 'threshold'):g}", "hitting time (steps)", law_of(record)), part)
                  for part in record["hitting"]]
     for story, part in parts:
         if over == "chain":
-            steps = number(record, "last_step") if part["censored"] else number(part, "step")
+            steps = number(record, "watched") if part["censored"] else number(part, "time")
+            least = steps if part["censored"] else number(part, "at_least")
+            text = record["id"] if record.get("coupled") is None else record["coupled"]
             yield (story, tau, record["n"]), Time(tau, int(number(record, "n")), steps, bool(part["censored"]),
-                                                  f"{record['run']}/{record['id']}")
+                                                  str(text), least)
         elif over == "group":
             yield story, Middle(tau, int(number(record, "n")), perhaps(part, "median"), perhaps(part, "median_low"),
                                 perhaps(part, "median_high"), number(part, "horizon"))
@@ -92,8 +98,10 @@ def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     for key, found in held.items():
         stories.setdefault(key if isinstance(key, Story) else key[0], []).extend(found)  # type: ignore[index]
     panels = []
-    for story in chosen(list(stories), PANELS // 2, "kinds of times", notes):
-        every = stories[story]
+    laws = len({story.law for story in stories})
+    for kind in chosen(list(stories), PANELS // 2, "kinds of times", notes):
+        every = stories[kind]
+        story = kind._replace(title=f"{kind.law}: {kind.title}") if laws > 1 and kind.law else kind
         times = [item for item in every if isinstance(item, Time)]
         middles = [item for item in every if isinstance(item, Middle)] or _middles(times)
         slopes = [item for item in every if isinstance(item, Slope)] or _slopes(times)
@@ -107,19 +115,23 @@ def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     return Picture(panels, notes)
 
 
-def _cells(times: Sequence[Time]) -> list[tuple[float, int, Times]]:
-    """Times by temperature and length, as the measures take them."""
+def _cells(times: Sequence[Time]) -> list[tuple[float, int, Times, Times]]:
+    """Times by temperature and length, as the measures take them: the least that they may be, and the most."""
     cells: dict[tuple[float, int], list[Time]] = {}
     for time in times:
         cells.setdefault((time.tau, time.n), []).append(time)
-    return [(tau, n, Times(n, np.array([t.steps for t in cell]), np.array([t.censored for t in cell]),
-                           [t.text for t in cell])) for (tau, n), cell in sorted(cells.items())]
+    found = []
+    for (tau, n), cell in sorted(cells.items()):
+        least, most = (Times(n, np.array(part), np.array([t.censored for t in cell]), [t.text for t in cell])
+                       for part in ([t.least for t in cell], [t.steps for t in cell]))
+        found.append((tau, n, least, most))
+    return found
 
 
 def _middles(times: Sequence[Time]) -> list[Middle]:
     found = []
-    for tau, n, cell in _cells(times):
-        middle = median_interval(cell.times, cell.censored, cell.texts)
+    for tau, n, least, cell in _cells(times):
+        middle = between(*(median_interval(part.times, part.censored, part.texts) for part in (least, cell)))
         watched = cell.times[cell.censored].min() if cell.censored.any() else cell.times.max()
         found.append(Middle(tau, n, middle.value, middle.low, middle.high, float(watched)))
     return found
@@ -127,8 +139,11 @@ def _middles(times: Sequence[Time]) -> list[Middle]:
 
 def _slopes(times: Sequence[Time]) -> list[Slope]:
     cells = _cells(times)
-    fits = [(tau, c_and_growth([cell for other, _, cell in cells if other == tau])[0])
-            for tau in sorted({c[0] for c in cells})]
+    fits = []
+    for tau in sorted({c[0] for c in cells}):
+        fit = c_and_growth([most for other, _, _, most in cells if other == tau])[0]
+        least = fit_c([least for other, _, least, _ in cells if other == tau])
+        fits.append((tau, fit if fit.value is None else between(least, fit)))
     return [Slope(tau, fit.value, fit.low, fit.high) for tau, fit in fits]
 
 
