@@ -14,8 +14,9 @@ import pytest
 from mlmglauber.measures import intervals
 from mlmglauber.measures import meeting as meeting_module
 from mlmglauber.measures.crossover import crossovers, trend
+from mlmglauber.measures.drift_summary import mean_over_texts
 from mlmglauber.measures.influence import mean_over
-from mlmglauber.measures.intervals import ratio
+from mlmglauber.measures.intervals import between, ratio
 from mlmglauber.measures.lag import mixing_time
 from mlmglauber.measures.meeting import Kind, Pair, growth
 from mlmglauber.measures.rectangle_summary import Deltas, summarise
@@ -77,6 +78,26 @@ def median(chains, spread, horizon=np.inf):
         interval = median_interval(np.minimum(found, watched), found > watched, np.repeat(np.arange(texts), chains))
         return holds(interval[1:3], true_median(spread))
     return study
+
+
+def looked_at(every):
+    """mlm-drift: the same times of two chains a text, seen at looks so many medians apart."""
+    def study(rng, texts):
+        gap = every * true_median(0.5)
+        later = np.ceil(times(rng, texts, 2, 0.5) / gap) * gap
+        names, never = np.repeat(np.arange(texts), 2), np.zeros(2 * texts, bool)
+        found = between(median_interval(later - gap, never, names), median_interval(later, never, names))
+        return holds(found[1:3], true_median(0.5))
+    return study
+
+
+def mean_drift(rng, texts):
+    """mlm-drift: plateaus of one to three chains a text scatter about its own."""
+    chains = rng.integers(1, 4, texts)
+    names = np.repeat(np.arange(texts), chains).astype(str).tolist()
+    own = np.repeat(rng.normal(0.8, 0.1, texts), chains)
+    found = mean_over_texts("plateau", (own + rng.normal(0, 0.1, len(own))).tolist(), names)
+    return holds((found["plateau_low"], found["plateau_high"]), 0.8)
 
 
 LENGTHS = (8, 16, 32)
@@ -189,6 +210,8 @@ def lagged(spread, chains):
 STRICT = {
     "mean |delta|": mean_delta(0.5),
     "mean contraction": contraction,
+    "mean drift": mean_drift,
+    "median time, looks half a median apart": looked_at(0.5),
     "median time, 1 chain a text": median(1, 0.5),
     "median time, 16 chains a text": median(16, 0.5),
     "median time, 1 chain, watched for 1.5 medians": median(1, 0.5, 1.5),

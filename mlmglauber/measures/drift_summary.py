@@ -68,7 +68,8 @@ def of_group(chains: Sequence[Series], thresholds: Sequence[float], coupled: int
     told: Summary = {
         "type": "summary", "of": "state", "over": "group", "tau": first.tau, "n": first.n, **first.told,
         "chains": len(chains), "texts": len(set(texts)), "count": sum(len(chain.drifts) for chain in chains),
-        **_mean("final", [chain.drifts[-1] for chain in chains], texts), **_mean("plateau", plateaus, texts),
+        **mean_over_texts("final", [chain.drifts[-1] for chain in chains], texts),
+        **mean_over_texts("plateau", plateaus, texts),
         "plateau_sd": float(known.std(ddof=1)) if len(known) > 1 else None,
         "frozen_chains": sum(chain.frozen() is True for chain in chains),
         "hitting": [survival(first.n, chains, threshold) for threshold in thresholds],
@@ -88,8 +89,12 @@ def of_temperature(tau: float | None, chains: Sequence[Series], thresholds: Sequ
                         for threshold in thresholds]}
 
 
-def _mean(name: str, values: Sequence[float | None], texts: Sequence[str]) -> Summary:
-    """The mean over chains that have a value, with its 95 % interval over texts."""
+def mean_over_texts(name: str, values: Sequence[float | None], texts: Sequence[str]) -> Summary:
+    """The mean over chains that have a value (not-a-number is none), with its 95 % interval over texts, as fields.
+
+    >>> mean_over_texts("final", [0.5, None, 1.0], ["a", "a", "b"])["final"]
+    0.75
+    """
     kept = [(value, text) for value, text in zip(values, texts, strict=True) if value is not None and value == value]
     if not kept:
         return {name: None, f"{name}_low": None, f"{name}_high": None, f"{name}_reason": "no chain has a value"}
@@ -110,5 +115,5 @@ def _pll(chains: Sequence[Series], texts: Sequence[str]) -> Summary:
         return {}
     starts, ends = [chain.pll_start() for chain in chains], [chain.pll_plateau() for chain in chains]
     changes = [None if start is None or end is None else end - start for start, end in zip(starts, ends, strict=True)]
-    return {**_mean("pll_start", starts, texts), **_mean("pll_plateau", ends, texts),
-            **_mean("pll_change", changes, texts)}
+    return {**mean_over_texts("pll_start", starts, texts), **mean_over_texts("pll_plateau", ends, texts),
+            **mean_over_texts("pll_change", changes, texts)}
