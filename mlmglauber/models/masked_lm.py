@@ -8,6 +8,7 @@ import copy
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from mlmglauber import __version__
 from mlmglauber.models import checkpoint
+from mlmglauber.models.batch_size import BatchSize, Given
 from mlmglauber.models.blocks import BlockRows, Floats, Ids
 from mlmglauber.models.conditionals import FILL, Draws
 from mlmglauber.models.device_draws import as_tensors, device_block_rows
@@ -49,11 +51,11 @@ class MaskedLM:
     are faster ways to the same tokens. A model in bfloat16 or float16 alone has chains of its own, in one level.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: int, device: str,
+    def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: Given, device: str,
                  exact_width: bool, exact: bool = False) -> None:
         import torch
 
-        self.name, self.rows, self.device = name, rows, device
+        self.name, self.device, self._batch = name, device, BatchSize(rows)
         self.exact_width = exact_width or model.config.model_type in LEAKY
         self.model, self.tokenizer, self._identity = model, tokenizer, identity
         self.vocab_size = output_size(name, model, tokenizer)
@@ -80,11 +82,12 @@ class MaskedLM:
 
     @classmethod
     def open(cls, name: str, *, label: str | None = None, revision: str | None = None, device: str = "auto",
-             dtype: str = "auto", rows: int = 64, exact_width: bool = False, trust_remote_code: bool = False,
+             dtype: str = "auto", rows: Given = "auto", exact_width: bool = False, trust_remote_code: bool = False,
              allow_pickle: bool = False, exact: bool = False) -> "MaskedLM":
         """Load a checkpoint from a directory or, by name, from the hub and its cache.
 
-        label: the name that messages and records use. rows: states a forward pass. exact_width: do not pad rows to a
+        label: the name that messages and records use. rows: states a forward pass, "auto" for
+        what timed calls find (BatchSize). exact_width: do not pad rows to a
         multiple of WIDTHS, for states that are all of one length. exact: with bfloat16 or float16, the chains of the
         float64 conditionals. Errors: ModelError and UsageError, each with its reason, before a number is computed.
         """
@@ -96,6 +99,11 @@ class MaskedLM:
                 allow_pickle=allow_pickle)
         return cls(model.to(device), tokenizer, name=label, identity=identity, rows=rows, device=device,
                    exact_width=exact_width, exact=exact)
+
+    @property
+    def rows(self) -> int:
+        """See Conditional."""
+        return self._batch.rows
 
     def encode(self, text: str) -> list[int]:
         """See TextModel. "[MASK]" in a text is a bracket, a word and a bracket."""
@@ -174,8 +182,12 @@ class MaskedLM:
                  finish: Finish) -> tuple[Any, ...]:
         """The answer for states that share a padded width; in halves from now on where memory is short."""
         try:
+            begin = perf_counter()
             with self._torch.inference_mode():
-                return finish(self._logits(ids[members], sites[members], lengths[members], width, level), members)
+                found = finish(self._logits(ids[members], sites[members], lengths[members], width, level), members)
+            if level == 0:
+                self._batch.observe(len(members), width, perf_counter() - begin)
+            return found
         except (MemoryError, RuntimeError) as error:
             if not checkpoint.is_out_of_memory(error):
                 raise
@@ -183,7 +195,7 @@ class MaskedLM:
                 raise ModelError(f"{self.name}: out of memory on one text of {lengths[members[0]]} tokens; shorten it, "
                                  "or use a smaller model") from error
         half = len(members) // 2
-        self.rows = max(1, min(self.rows, half))
+        self._batch.shrink(half)
         if not self._halved:
             self._halved = True
             warnings.warn(f"out of memory on {len(members)} rows; going on with fewer at a time", MlmWarning,
