@@ -94,7 +94,7 @@ class _Repeated(NamedTuple):
 
 
 class Engine:
-    """The fast engine over one model. rows: conditionals a call, by default as the model says. memory: bytes to keep."""
+    """The fast engine over one model. rows: conditionals a call, by default the model's. memory: bytes to keep."""
 
     def __init__(self, conditional: Conditional, rows: int | None = None, memory: int = 256 << 20) -> None:
         self.conditional, self._rows = conditional, rows

@@ -40,6 +40,11 @@ EARLY_CUT = {8: 1e-9, 4: 1e-3, 2: 0.2}
 """Maximum difference, in nats, that rounding makes between conditionals with and without the early cut of the last
 layer, by the bytes of a number."""
 
+TIMED_ROWS, TIMED_SITES, TIMED_CALLS = 8, 24, 3
+"""Size and number of the calls that compare two number formats."""
+SLOWER = 1.2
+"""A format that takes so many times as long is told to be slower."""
+
 Finish = Callable[[Any, Ids], tuple[Any, ...]]
 """Makes arrays with a row for each member of a batch from the batch's logits and its members."""
 
@@ -78,7 +83,13 @@ class MaskedLM:
         self._models = [model, *(copy.deepcopy(model).to(dtype) for dtype in _better(torch, model.dtype, exact))]
         self.levels = len(self._models)
         self._masked_row = MaskedRow(torch)
+        timed = device == "cpu" and model.dtype.itemsize == 2
+        if timed and self.levels == 1:
+            self._models.append(copy.deepcopy(model).float())
         self._try_out()
+        if timed:
+            self._warn_of_slow_format()
+            del self._models[self.levels :]
 
     @classmethod
     def open(cls, name: str, *, label: str | None = None, revision: str | None = None, device: str = "auto",
@@ -258,6 +269,23 @@ class MaskedLM:
                 for hook in early:
                     hook.remove()
                 self._masked_row.attach(model, early=False)
+
+    def _warn_of_slow_format(self) -> None:
+        """Warn where a call in bfloat16 or float16 takes longer than in float32: few processors compute in them."""
+        sites = np.zeros(TIMED_ROWS, dtype=np.int64)
+        tokens = np.resize(np.flatnonzero(self.allowed), (TIMED_ROWS, min(TIMED_SITES, self.max_sites)))
+        own, single = (min(self._timed(tokens, sites, level) for _ in range(TIMED_CALLS)) for level in (0, 1))
+        if own > SLOWER * single:
+            warnings.warn(f"{self.name}: {str(self.model.dtype).removeprefix('torch.')} takes {own / single:.1f} times "
+                          "as long as float32 on this processor", MlmWarning, stacklevel=2)
+
+    def _timed(self, ids: Ids, sites: Ids, level: int) -> float:
+        """Seconds of one call."""
+        begin = perf_counter()
+        with self._torch.inference_mode():
+            self._logits(ids, sites, np.full(len(ids), ids.shape[1]), ids.shape[1] + len(self.prefix)
+                         + len(self.suffix), level)
+        return perf_counter() - begin
 
     def _send(self, array: NDArray[np.int64]) -> Any:
         tensor = self._torch.from_numpy(array)
