@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 OWN_FIELDS = frozenset({
     "type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "site", "old", "new", "changed", "logp_old",
-    "logp_new", "reason", "text_exact", "pll", "pll_reason", "embedding", "embedder", "truncated", "text_tokens",
-    "embedding_reason", "drift", "drift_reason", "basin", "basin_p", "basin_reason", "basin_p_reason",
+    "logp_new", "reason", "text_exact", "masked", "pll", "pll_reason", "embedding", "embedder", "truncated",
+    "text_tokens", "embedding_reason", "drift", "drift_reason", "basin", "basin_p", "basin_reason", "basin_p_reason",
 })
 """Fields of an input that what is made of it does not inherit: they are made anew, or tell of the text that was."""
 
@@ -110,6 +110,8 @@ class Inputs:
                 batch = []
 
     def _input(self, record: Record) -> Input | None:
+        if self.filter.leaves_out(record):
+            return None
         if self.model is None:
             self.model = self._open(record)
             self.chains = ChainModels(self.filter, self.model)

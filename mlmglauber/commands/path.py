@@ -83,6 +83,8 @@ def follow(filter: Filter, burn_in: int | None, summary: bool, table: str) -> No
             return
         if not isinstance(record.get("ids"), list) or type(record.get("step")) is not int:
             raise RecordError('a state without "ids" or "step"; --path reads the records of mlm-sample')
+        if filter.leaves_out(record):
+            return
         key = chain_key(record)
         if key in paths:
             paths[key].take(record)

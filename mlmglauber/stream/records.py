@@ -155,6 +155,16 @@ def text_of(record: Record) -> str:
     return text
 
 
+def has_masks(record: Mapping[str, Any]) -> bool:
+    """Whether a record is a state with masked sites, `masked`, as a chain of --init mask has at first: it is no text.
+
+    >>> has_masks({"type": "state", "masked": 2}), has_masks({"type": "state"}), has_masks({"masked": 2})
+    (True, False, False)
+    """
+    count = record.get("masked")
+    return record.get("type") == "state" and type(count) is int and count > 0
+
+
 def has_vector(record: Mapping[str, Any]) -> bool:
     """Whether a record has an embedding, or claims to; null with its reason, `embedding_reason`, is none.
 
