@@ -79,6 +79,8 @@ class Inputs:
         self.too_short = 0
         self.needed = True
         """Whether an input without a text is worth a word."""
+        self.summed = False
+        """Whether the output is a summary or a table: without a text it can only be empty, which is status 65."""
 
     def batches(self, size: int) -> Iterator[list[Input]]:
         """Texts that are at hand, at least one and at most `size`; records of other types pass in their place."""
@@ -87,7 +89,7 @@ class Inputs:
             record = self.filter.read(plain_text=True, wait=not batch)
             if record is None and not batch:
                 if self.model is None and self.needed:
-                    self.filter.lacks(*TEXTS)
+                    self.filter.lacks(*TEXTS[:2], empty=self.summed)
                 if self.too_short:
                     say_too_short(self.filter, self.too_short, self.options["length"])
                 return

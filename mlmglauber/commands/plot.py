@@ -125,7 +125,8 @@ class Seen:
         try:
             items = list(kind.items(record))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            what = error.args[0] if isinstance(error, ValueError) else f"{type(error).__name__} {error}"
+            what = (error.args[0] if isinstance(error, ValueError) else f'no "{error.args[0]}"'
+                    if isinstance(error, KeyError) else "a field is of another kind")
             raise RecordError(f"a record of type {record['type']} without the fields of one ({what}); give records as "
                               "their command wrote them") from error
         for key, item in items:

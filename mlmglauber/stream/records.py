@@ -7,7 +7,7 @@ import orjson
 
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.formats import BLANKS, MAX_LINE, Line
-from mlmglauber.stream.json_values import json_kind, loads, to_line
+from mlmglauber.stream.json_values import as_json, json_kind, loads, to_line
 from mlmglauber.stream.lines import Lines
 
 __all__ = ["Line", "Lines", "Record", "to_line"]  # and what is defined here
@@ -67,8 +67,8 @@ def check_schema(record: Record, place: str) -> None:
     """A run record of another major schema is a RecordError: its fields may mean something else."""
     schema = record.get("schema", SCHEMA)
     if record.get("type") == "run" and schema != SCHEMA:
-        what = f"records of schema {schema!r}, this program reads {SCHEMA!r}; use the version that wrote them"
-        raise RecordError(what, place)
+        raise RecordError(f"records of schema {as_json(schema)}, this program reads {as_json(SCHEMA)}; use the version "
+                          "that wrote them", place)
 
 
 SUITE_TYPES = frozenset({"run", "state", "rectangle", "influence", "pair", "trap", "exact", "tokens", "summary"})
@@ -99,7 +99,8 @@ def step_of(record: Record, last: int | None) -> int:
     """The step of a chain's next state; without one, the number after `last`."""
     step = record.get("step", 0 if last is None else last + 1)
     if type(step) is not int or not (-1 if last is None else last) < step < 1 << 62:
-        raise RecordError(f"step {step!r} does not come after the step before; sort the records of a chain by step")
+        raise RecordError(f"step {as_json(step)} does not come after the step before; sort the records of a chain "
+                          "by step")
     return step
 
 
