@@ -170,7 +170,7 @@ def test_the_run_record_tells_what_the_numbers_depend_on(made, tmp_path, name):
     run = answer(MODELS[name].format("copy"), TEXT.encode(), tmp_path).of("run")[0]
     assert (run["dtype"], run["device"], len(run["hash"])) == ("float32", "cpu", 16)
     assert run["threads"] == torch.get_num_threads()
-    assert run["options"]["batch_size"] == 64
+    assert run["options"]["batch_size"] == "auto"
     assert {"mlmglauber", "torch", "transformers", "tokenizers"} <= set(run["versions"])
 
 

@@ -14,9 +14,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForMaskedLM
 
-from mlmglauber.models import checkpoint
+from mlmglauber.models import checkpoint, masked_lm
+from mlmglauber.models.batch_size import BatchSize
 from mlmglauber.models.conditionals import FILL
 from mlmglauber.models.masked_lm import MaskedLM
+from mlmglauber.models.masked_row import MaskedRow
 from mlmglauber.stream.errors import MlmWarning, ModelError, RecordError, UsageError
 
 TEXT = "the cat sat on the mat and the dog sat"
@@ -79,6 +81,66 @@ def test_conditionals_are_those_of_full_logits(checkpoints, name):
         assert abs(np.exp(logp.astype(np.float64)).sum() - 1) < 1e-5
     exact = MaskedLM.open(str(folder), exact_width=True).log_probs(rows, np.array(sites))
     assert np.abs(exact[:, lm.allowed] - found[:, lm.allowed]).max() < 1e-5
+
+
+@pytest.mark.parametrize(("name", "early"), [("bert", True), ("roberta", True), ("esm", True), ("distilbert", False)])
+def test_the_last_layer_is_cut_to_the_masked_row_where_the_family_has_a_place_for_it(checkpoints, name, early):
+    lm = MaskedLM.open(str(checkpoints(name)[0]))
+    cut = []
+    for module in lm.model.modules():
+        if module.__class__.__name__.endswith("SelfOutput"):
+            module.register_forward_hook(lambda module, arguments, output: cut.append(output.shape[1]))
+    lm.log_probs(np.flatnonzero(lm.allowed)[None, :4], np.array([2]))
+    assert [rows == 1 for rows in cut] == ([False, True] if early else [])
+
+
+def test_a_cut_that_would_change_the_conditionals_is_given_up(checkpoints, monkeypatch):
+    attach = MaskedRow.attach
+
+    def doubled(module, arguments, output):
+        output["last_hidden_state"] = 2 * output[0]
+        return output
+
+    def wrong(self, model, early=True):
+        hooks = attach(self, model, early)
+        if early:
+            hooks.append(model.base_model.register_forward_hook(doubled))
+        return hooks
+
+    folder = str(checkpoints("bert")[0])
+    ids, sites = np.arange(7, 12)[None], np.array([1])
+    expected = MaskedLM.open(folder).log_probs(ids, sites)
+    monkeypatch.setattr(MaskedRow, "attach", wrong)
+    np.testing.assert_allclose(MaskedLM.open(folder).log_probs(ids, sites), expected, atol=1e-5)
+
+
+def test_the_batch_grows_while_full_calls_become_cheaper(checkpoints, monkeypatch):
+    """A call costs 1 second and 0.01 a state: one costs 0.86 by 512 of what it does by 256, 0.92 by 1024."""
+    lm = MaskedLM.open(str(checkpoints("bert")[0]))
+    clock, called = [0.0], []
+    monkeypatch.setattr(masked_lm, "perf_counter", lambda: clock[0])
+    logits = lm._logits
+
+    def slow(ids, *rest):
+        clock[0] += 1 + len(ids) / 100
+        called.append(len(ids))
+        return logits(ids, *rest)
+
+    monkeypatch.setattr(lm, "_logits", slow)
+    ids = np.full((1 << 14, 2), 7)
+    assert lm.log_probs(ids, np.zeros(len(ids), int)).shape == (len(ids), lm.vocab_size)
+    assert called[:15] == [size for size in (64, 128, 256, 512, 1024) for _ in range(3)]
+    assert set(called[15:-1]) == {lm.rows} == {512}
+
+
+def test_calls_that_are_not_full_are_not_timed():
+    size = BatchSize("auto")
+    for _ in range(10):
+        size.observe(63, 8, 1e-9)
+    assert (size.rows, size.settled) == (64, False)
+    size.shrink(5)
+    size.observe(5, 8, 1e-9)
+    assert (size.rows, size.settled) == (5, True)
 
 
 @pytest.mark.parametrize("name", ["convbert", "fnet", "esm"])

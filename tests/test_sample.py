@@ -84,9 +84,10 @@ def test_the_first_chain_is_the_same_alone_or_beside_others(sh):
 def test_output_does_not_depend_on_the_batch_size_or_on_arrival(sh):
     lines = r"for k in 1 2 3 4 5; do echo 'a b'; echo 'c a'; done"
     common = "mlm-sample -m a.json --seed 3 --chains 2 --sweeps 30"
-    reference = sh(f"({lines}) | {common} --batch-size 64")
-    for size in (1, 3, 7):
-        records = sh(f"({lines}) | {common} --batch-size {size}").records[1:]
+    reference = sh(f"({lines}) | {common}")
+    for size in (1, 3, 7, 64, "auto"):
+        run, *records = sh(f"({lines}) | {common} --batch-size {size}").records
+        assert run["options"]["batch_size"] == size
         assert records == reference.records[1:]
     slow = sh(f"(for k in 1 2 3 4 5; do echo 'a b'; sleep 0.1; echo 'c a'; done) | {common}")
     assert slow.out == reference.out

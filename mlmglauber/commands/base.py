@@ -14,8 +14,8 @@ from mlmglauber import __version__
 from mlmglauber.commands.chain_run import Runs
 from mlmglauber.commands.command_line import Command
 from mlmglauber.commands.options import reading_of
+from mlmglauber.commands.process import settle_process
 from mlmglauber.commands.reporter import Words
-from mlmglauber.commands.threads import settle_threads
 from mlmglauber.stream.errors import (
     ExitStatus,
     InputError,
@@ -267,7 +267,7 @@ def filter_command(name: str, description: str, examples: str) -> Callable[[Call
 def _run(function: Callable[..., None], name: str, words: Words, files: tuple[str, ...], strict: bool,
          path: str | None, options: dict[str, Any]) -> int:
     """Run a command's function over its input; the exit status."""
-    settle_threads()
+    settle_process()
     held.heed()
     warnings.showwarning = lambda message, category, *_: (
         words.say(str(message)) if issubclass(category, MlmWarning) else None)

@@ -19,7 +19,7 @@ import orjson
 from mlmglauber.commands.base import Filter
 from mlmglauber.commands.block import Answer, Block, run_block
 from mlmglauber.commands.chain_run import Runs
-from mlmglauber.commands.threads import allowed_threads
+from mlmglauber.commands.process import KEEP_MEMORY, allowed_threads
 from mlmglauber.stream.errors import MlmError, RecordError
 from mlmglauber.stream.records import Line, Record, is_input, parse, record_id
 
@@ -27,9 +27,6 @@ LINES = 16
 """Lines of a block, when so many are at hand."""
 AHEAD = 3
 """Blocks for each worker that are under way or wait to be written."""
-KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 28), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
-"""Environment of workers. As Dask sets it, a model's memory goes back to the system and is asked for again at every
-layer, a fifth of the time of a forward pass."""
 WHOLE = ("summary", "fail_above", "path", "pca", "resume", "check", "from_run", "summarize", "table", "csv", "md")
 """Options that need all records in one place."""
 RUN_RECORD = re.compile(rb'"type"\s*:\s*"run"')
@@ -221,6 +218,7 @@ def _cluster(address: str, resources: dict[str, int]) -> Iterator[tuple[Any, Cal
     if local is not None:
         count = int(local[1])
         threads = str(max(1, allowed_threads() // count))
+        # As Dask sets it, a worker's memory goes back to the system at every layer: a fifth of a forward pass.
         environment = {"OMP_NUM_THREADS": threads, **KEEP_MEMORY}
         try:
             with dask.config.set({"distributed.nanny.pre-spawn-environ": environment}):

@@ -24,7 +24,7 @@ def records(inputs: Inputs, text: Input, space: Restriction, sampled: "Sampled |
     assert model is not None
     try:
         with inputs.filter.words.bar(f"records: conditionals of {text.name}", space.rows) as told:
-            base = space.log_probs(model, options["batch_size"], told)
+            base = space.log_probs(model, model.rows, told)
     except NotFiniteError as error:
         raise RecordError(f"the model's conditional at site {error.row} is no law over its tokens; choose others"
                           ) from error

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mlmglauber.commands.base import Filter
 from mlmglauber.commands.chain_run import NO_RUN, ChainModels, ChainRun
+from mlmglauber.models.batch_size import BatchSize
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model
 from mlmglauber.models.plain_text import PART, parts
@@ -150,6 +151,11 @@ def opening_options(options: dict[str, Any]) -> dict[str, Any]:
     return {"device": options["device"], "dtype": options["dtype"], "revision": options["revision"],
             "rows": options["batch_size"], **({"exact": True} if options.get("exact") else {}),
             **{key: options[key] for key in ("trust_remote_code", "allow_pickle")}}
+
+
+def texts_at_once(options: dict[str, Any]) -> int:
+    """How many texts a command takes in together, before its model is open: --batch-size, or that of the first call."""
+    return BatchSize(options["batch_size"]).rows
 
 
 def size_of(path: str | None) -> int:

@@ -81,6 +81,23 @@ class Sites(click.ParamType[list[int]]):
         return sorted(sites)
 
 
+class BatchSizeOption(click.ParamType["int | str"]):
+    """A number of rows, 1 or more, or "auto"."""
+
+    name = "rows"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        if value == "auto" or isinstance(value, int):
+            return str(value) if value == "auto" else value
+        try:
+            rows = int(value)
+        except ValueError:
+            rows = 0
+        if rows < 1:
+            self.fail(f"{value!r} is no number of rows: give 1 or more, or auto")
+        return rows
+
+
 class Shard(click.ParamType[tuple[int, int]]):
     """I/N, the I-th of N parts, from 1 on; (I - 1, N)."""
 
@@ -122,8 +139,8 @@ model_options = _all(
                  metavar="NAME", help="Masked language model: tiny-en, a directory, a hub name, or a table FILE.json."),
     click.option("--dtype", type=click.Choice(["auto", "float64", "float32", "bfloat16", "float16"]), default="auto",
                  show_default=True, help="Number format of the model; auto is float32."),
-    click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True,
-                 help="Rows a forward pass."),
+    click.option("--batch-size", type=BatchSizeOption(), default="auto", show_default=True, metavar="ROWS",
+                 help="Rows a forward pass; auto: doubled while timed passes become cheaper a row."),
     device_options,
 )
 

@@ -175,7 +175,7 @@ class Pairing:
                                             lambda: open_model(options["model"], **opening))
         if options["allow"] is not None:
             model = RestrictedModel(model, tokens_of(model, options["allow"], "--allow"))
-        self.engine = Engine(model, options["batch_size"], options["cache_mb"] << 20)
+        self.engine = Engine(model, memory=options["cache_mb"] << 20)
         described = model.describe()
         self.name = described["model"]
         told = {key: value for key, value in sorted(options.items())
@@ -213,7 +213,7 @@ class Pairing:
 
     def has_room(self, units: Collection[Unit]) -> bool:
         """Whether another pair may join: the batch is not full, and not too many wait for their turn to be written."""
-        rows = int(self.options["batch_size"])
+        rows = self.engine.rows if self.model is not None else 1
         return sum(u.group.distinct for u in units if not u.finished) < 2 * rows and len(units) < WAITING * rows
 
     def step(self, units: Collection[Unit]) -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 import numpy as np
 
 from mlmglauber.commands.base import Filter
-from mlmglauber.commands.inputs import Input, Inputs
+from mlmglauber.commands.inputs import Input, Inputs, texts_at_once
 from mlmglauber.commands.rectangle_names import fragments, named_rectangle, scores_first
 from mlmglauber.commands.rectangle_record import rectangle_records
 from mlmglauber.commands.rectangle_tally import Tally
@@ -64,7 +64,7 @@ class Rectangles:
         """Whether rectangle records were read, and whether texts were answered."""
 
     def run(self) -> None:
-        size = max(1, self.options["batch_size"] // (4 * self.options["rectangles"]))
+        size = max(1, texts_at_once(self.options) // (4 * self.options["rectangles"]))
         with self.filter.words.bar("records") as progress:
             for batch in self.inputs.batches(1 if size == 1 else size):
                 for blocks in self._blocks(batch):
@@ -147,7 +147,7 @@ class Rectangles:
         All blocks are of one model: that of the texts, or of chains that may draw the same words.
         """
         model, tau = blocks[0].text.model, self.options["tau"]
-        rows = Rows(model, self.options["batch_size"])
+        rows = Rows(model, model.rows)
         for block, rest in zip(blocks, self._alternatives(blocks, rows), strict=True):
             if rest is not None:
                 block.rectangles = rest

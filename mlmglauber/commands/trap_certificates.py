@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.commands.base import Filter
-from mlmglauber.commands.inputs import Input, Inputs
+from mlmglauber.commands.inputs import Input, Inputs, texts_at_once
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.dynamics.token_copies import filled, thinned
 from mlmglauber.measures.token_count import Level, Values, basin, chances, change, fall_time, growing, level
@@ -28,7 +28,7 @@ class Certificates:
         self.filter, self.inputs = filter, Inputs(filter, "mlm-traps", options)
         self.words, self.contexts, self.draw = options["certify"], options["contexts"], options["draw"]
         self.scan, self.candidates = options["scan_tokens"], options["candidates"]
-        self.taus, self.seed, self.rows = options["tau"], options["seed"], options["batch_size"]
+        self.taus, self.seed, self.rows = options["tau"], options["seed"], texts_at_once(options)
         self.texts: list[Input] = []
 
     def run(self) -> None:

@@ -47,8 +47,9 @@ class Representatives(Inputs):
 
     def support(self, first: Record, ids: State, run: ChainRun) -> Record:
         """The fields that tell which of its tokens hold each other."""
+        model = self.model_of(first, run)
         found: Record = self._once(("support", run.law, ids), lambda: support_fields(
-            self.model_of(first, run), ids, run.free_sites(len(ids)), self.options["batch_size"]))
+            model, ids, run.free_sites(len(ids)), model.rows))
         return found
 
     def _once(self, key: Any, make: Callable[[], Any]) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 
 from mlmglauber.commands.base import Filter
 from mlmglauber.commands.chain_run import Law
-from mlmglauber.commands.inputs import Input, Inputs
+from mlmglauber.commands.inputs import Input, Inputs, texts_at_once
 from mlmglauber.commands.tables import shown, write_tables
 from mlmglauber.commands.trap_margins import (
     basin_fields,
@@ -55,11 +55,11 @@ class Search:
 
     def run(self) -> None:
         """Texts as they come, their endings when all are there."""
-        rows = self.inputs.options["batch_size"]
+        rows = texts_at_once(self.inputs.options)
         with self.filter.words.bar("records") as progress:
             for batch in self.inputs.batches(rows):
                 for law, texts in self._by_law(batch).items():
-                    engine = self.engines.setdefault(law, Engine(texts[0].model, rows))
+                    engine = self.engines.setdefault(law, Engine(texts[0].model))
                     endings = descend(engine, [text.ids for text in texts], self.max_sweeps, law.freeze)
                     for text, ending in zip(texts, endings, strict=True):
                         with self.filter.guard(text.place):
@@ -124,7 +124,7 @@ class Search:
             for one in at:
                 one["basin"] = basin_fields(model, state, one["tau"], self.least, free)
         if self.support:
-            record |= support_fields(model, state, free, self.inputs.options["batch_size"])
+            record |= support_fields(model, state, free, model.rows)
         return record | margin_fields(first) | repetition_fields(state) | {"at": at}
 
     def _summary(self, records: list[Record]) -> Record:

@@ -122,7 +122,7 @@ class Journey:
                                             lambda: open_model(options["model"], **opening))
         if options["allow"] is not None:
             model = RestrictedModel(model, tokens_of(model, options["allow"], "--allow"))
-        self.engine = Engine(model, options["batch_size"], options["cache_mb"] << 20)
+        self.engine = Engine(model, memory=options["cache_mb"] << 20)
         precision = self.engine.precision
         precision.measure(options["tau"])
         described = model.describe()
@@ -163,7 +163,7 @@ class Journey:
 
     def has_room(self, walks: Collection["Walk"]) -> bool:
         """Whether another text may join: the batch is not full, and not too many wait for their turn to be written."""
-        rows = int(self.options["batch_size"])
+        rows = self.engine.rows if self.model is not None else 1
         return sum(len(w.chains) for w in walks if not w.finished) < rows and len(walks) < WAITING * rows
 
     def step(self, walks: Collection["Walk"]) -> None:
@@ -174,7 +174,7 @@ class Journey:
         if self.options["engine"] == "fast":
             self.engine.advance(chains)
         else:
-            advance(self.engine.precision, chains, self.options["batch_size"])
+            advance(self.engine.precision, chains, self.engine.rows)
         for walk in walks:
             with self.filter.guard(walk.place):
                 walk.follow()

@@ -94,15 +94,20 @@ class _Repeated(NamedTuple):
 
 
 class Engine:
-    """The fast engine over one model. rows: conditionals a call. memory: bytes for what is known."""
+    """The fast engine over one model. rows: conditionals a call, by default the model's. memory: bytes to keep."""
 
-    def __init__(self, conditional: Conditional, rows: int = 64, memory: int = 256 << 20) -> None:
-        self.conditional, self.rows = conditional, rows
+    def __init__(self, conditional: Conditional, rows: int | None = None, memory: int = 256 << 20) -> None:
+        self.conditional, self._rows = conditional, rows
         self.cache, self.cost, self.counters = ConditionalCache(memory), CostModel(), Counters()
         self.precision = Precision(conditional)
         self.population = Population()
         self._repeated: list[_Repeated] = []
         self._checks: list[_Repeated] = []
+
+    @property
+    def rows(self) -> int:
+        """Conditionals a call; that of a model can change from call to call."""
+        return self.conditional.rows if self._rows is None else self._rows
 
     def advance(self, chains: Sequence[Chain]) -> None:
         """Every chain as far as what is known carries it, then one round of the model for those that wait."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.models import checkpoint
+from mlmglauber.models.batch_size import BatchSize, Given
 from mlmglauber.models.conditionals import FILL, Floats, Ids, OneLevel
 from mlmglauber.models.masked_lm import (
     allowed_tokens,
@@ -33,11 +34,11 @@ PADDING = 8
 class CausalLM(OneLevel):
     """A TextModel without log_probs: single-site conditionals would take V forward passes each."""
 
-    def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: int,
+    def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: Given,
                  device: str) -> None:
         import torch
 
-        self.name, self.rows, self.device = name, rows, device
+        self.name, self.rows, self.device = name, BatchSize(rows).rows, device
         self.model, self.tokenizer, self._identity = model, tokenizer, identity
         self.vocab_size = int(model.get_output_embeddings().weight.shape[0])
         self.mask_id: int | None = None
@@ -52,8 +53,8 @@ class CausalLM(OneLevel):
         self._torch = torch
 
     @classmethod
-    def open(cls, name: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto", rows: int = 64,
-             trust_remote_code: bool = False, allow_pickle: bool = False) -> "CausalLM":
+    def open(cls, name: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto",
+             rows: Given = "auto", trust_remote_code: bool = False, allow_pickle: bool = False) -> "CausalLM":
         """Load a checkpoint from a directory or, by name, from the hub and its cache. rows: states a forward pass."""
         device = pick_device(device)
         model, tokenizer, identity = checkpoint.load(

@@ -54,6 +54,11 @@ class Conditional(Protocol):
     levels: int
     """Number of precisions in which it answers, from the fastest, 0, to the one that defines the chain, levels - 1."""
 
+    @property
+    def rows(self) -> int:
+        """How many states go through it at once; more are cut into batches."""
+        ...
+
     def log_probs(self, ids: Ids, sites: Ids) -> Floats:
         """Log-probabilities at tau = 1, in nats, renormalised over the allowed tokens.
 
@@ -103,6 +108,7 @@ class OneLevel:
     """A conditional of which log_probs itself defines the chain: what is left to answer, in numpy and float64."""
 
     levels = 1
+    rows = 64
 
     def log_probs(self, ids: Ids, sites: Ids) -> Floats:
         """See Conditional."""

@@ -8,6 +8,7 @@ import copy
 import re
 import warnings
 from collections.abc import Callable, Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,12 @@ from numpy.typing import NDArray
 
 from mlmglauber import __version__
 from mlmglauber.models import checkpoint
+from mlmglauber.models.batch_size import BatchSize, Given
 from mlmglauber.models.blocks import BlockRows, Floats, Ids
 from mlmglauber.models.conditionals import FILL, Draws
 from mlmglauber.models.device_draws import as_tensors, device_block_rows
 from mlmglauber.models.importing import uncollected
+from mlmglauber.models.masked_row import MaskedRow
 from mlmglauber.models.plain_text import plain_encoder
 from mlmglauber.models.vocabulary import placeholders
 from mlmglauber.stream.errors import MlmWarning, ModelError, RecordError, UsageError
@@ -33,6 +36,15 @@ LEAKY = frozenset({"convbert", "fnet", "funnel", "mobilebert", "nystromformer", 
 WIDTHS = 8
 """Rows are padded to a multiple of so many tokens, so that texts of many lengths share forward passes."""
 
+EARLY_CUT = {8: 1e-9, 4: 1e-3, 2: 0.2}
+"""Maximum difference, in nats, that rounding makes between conditionals with and without the early cut of the last
+layer, by the bytes of a number."""
+
+TIMED_ROWS, TIMED_SITES, TIMED_CALLS = 8, 24, 3
+"""Size and number of the calls that compare two number formats."""
+SLOWER = 1.2
+"""A format that takes so many times as long is told to be slower."""
+
 Finish = Callable[[Any, Ids], tuple[Any, ...]]
 """Makes arrays with a row for each member of a batch from the batch's logits and its members."""
 
@@ -44,11 +56,11 @@ class MaskedLM:
     are faster ways to the same tokens. A model in bfloat16 or float16 alone has chains of its own, in one level.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: int, device: str,
+    def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: Given, device: str,
                  exact_width: bool, exact: bool = False) -> None:
         import torch
 
-        self.name, self.rows, self.device = name, rows, device
+        self.name, self.device, self._batch = name, device, BatchSize(rows)
         self.exact_width = exact_width or model.config.model_type in LEAKY
         self.model, self.tokenizer, self._identity = model, tokenizer, identity
         self.vocab_size = output_size(name, model, tokenizer)
@@ -66,22 +78,27 @@ class MaskedLM:
         arguments = _arguments(model)
         self._takes_mask = "attention_mask" in arguments
         self._takes_types = getattr(model.config, "type_vocab_size", 0) > 0 and "token_type_ids" in arguments
-        self._wanted: Any = None
         self._halved = False
         self._torch = torch
         self._models = [model, *(copy.deepcopy(model).to(dtype) for dtype in _better(torch, model.dtype, exact))]
         self.levels = len(self._models)
-        for each in self._models:
-            each.base_model.register_forward_hook(self._keep_wanted)
+        self._masked_row = MaskedRow(torch)
+        timed = device == "cpu" and model.dtype.itemsize == 2
+        if timed and self.levels == 1:
+            self._models.append(copy.deepcopy(model).float())
         self._try_out()
+        if timed:
+            self._warn_of_slow_format()
+            del self._models[self.levels :]
 
     @classmethod
     def open(cls, name: str, *, label: str | None = None, revision: str | None = None, device: str = "auto",
-             dtype: str = "auto", rows: int = 64, exact_width: bool = False, trust_remote_code: bool = False,
+             dtype: str = "auto", rows: Given = "auto", exact_width: bool = False, trust_remote_code: bool = False,
              allow_pickle: bool = False, exact: bool = False) -> "MaskedLM":
         """Load a checkpoint from a directory or, by name, from the hub and its cache.
 
-        label: the name that messages and records use. rows: states a forward pass. exact_width: do not pad rows to a
+        label: the name that messages and records use. rows: states a forward pass, "auto" for
+        what timed calls find (BatchSize). exact_width: do not pad rows to a
         multiple of WIDTHS, for states that are all of one length. exact: with bfloat16 or float16, the chains of the
         float64 conditionals. Errors: ModelError and UsageError, each with its reason, before a number is computed.
         """
@@ -93,6 +110,11 @@ class MaskedLM:
                 allow_pickle=allow_pickle)
         return cls(model.to(device), tokenizer, name=label, identity=identity, rows=rows, device=device,
                    exact_width=exact_width, exact=exact)
+
+    @property
+    def rows(self) -> int:
+        """See Conditional."""
+        return self._batch.rows
 
     def encode(self, text: str) -> list[int]:
         """See TextModel. "[MASK]" in a text is a bracket, a word and a bracket."""
@@ -171,8 +193,12 @@ class MaskedLM:
                  finish: Finish) -> tuple[Any, ...]:
         """The answer for states that share a padded width; in halves from now on where memory is short."""
         try:
+            begin = perf_counter()
             with self._torch.inference_mode():
-                return finish(self._logits(ids[members], sites[members], lengths[members], width, level), members)
+                found = finish(self._logits(ids[members], sites[members], lengths[members], width, level), members)
+            if level == 0:
+                self._batch.observe(len(members), width, perf_counter() - begin)
+            return found
         except (MemoryError, RuntimeError) as error:
             if not checkpoint.is_out_of_memory(error):
                 raise
@@ -180,7 +206,7 @@ class MaskedLM:
                 raise ModelError(f"{self.name}: out of memory on one text of {lengths[members[0]]} tokens; shorten it, "
                                  "or use a smaller model") from error
         half = len(members) // 2
-        self.rows = max(1, min(self.rows, half))
+        self._batch.shrink(half)
         if not self._halved:
             self._halved = True
             warnings.warn(f"out of memory on {len(members)} rows; going on with fewer at a time", MlmWarning,
@@ -209,7 +235,7 @@ class MaskedLM:
             inputs["attention_mask"] = self._send((np.arange(width) < whole[:, None]).astype(np.int64))
         if self._takes_types:
             inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
-        self._wanted = self._send(wanted)
+        self._masked_row.rows = self._send(wanted)
         logits = self._models[level](**inputs).logits
         if logits.shape[1:] != (1, self.vocab_size):
             raise ModelError(f"{self.name}: {self.model.config.model_type} models give no logits for one row of "
@@ -220,28 +246,52 @@ class MaskedLM:
         return logits.index_fill_(1, self._banned, -torch.inf)
 
     def _try_out(self) -> None:
-        """One forward pass of one token, so that a model that cannot be used is refused when it is opened."""
+        """One forward pass of a few tokens, so that a model that cannot be used is refused when it is opened.
+
+        The early cut of the last layer is kept where it gives the conditionals of the whole layer.
+        """
         if not self.allowed.any():
             raise ModelError(f"{self.name}: no token is left to draw; restore the model's own tokenizer")
-        token = np.flatnonzero(self.allowed)[None, :1]
-        for level in range(self.levels):
-            self.log_probs(token, np.array([0]), level=level)
+        sites = np.arange(min(3, self.max_sites))
+        tokens = np.resize(np.flatnonzero(self.allowed), (len(sites), len(sites)))
+        for level, model in enumerate(self._models):
+            hooks = self._masked_row.attach(model, early=False)
+            whole = self.log_probs(tokens, sites, level=level)
+            for hook in hooks:
+                hook.remove()
+            early = self._masked_row.attach(model)
+            try:
+                same = np.allclose(self.log_probs(tokens, sites, level=level), whole, rtol=0,
+                                   atol=EARLY_CUT[model.dtype.itemsize])
+            except (RuntimeError, ValueError, ModelError):
+                same = False
+            if not same:
+                for hook in early:
+                    hook.remove()
+                self._masked_row.attach(model, early=False)
+
+    def _warn_of_slow_format(self) -> None:
+        """Warn where a call in bfloat16 or float16 takes longer than in float32: few processors compute in them."""
+        sites = np.zeros(TIMED_ROWS, dtype=np.int64)
+        tokens = np.resize(np.flatnonzero(self.allowed), (TIMED_ROWS, min(TIMED_SITES, self.max_sites)))
+        own, single = (min(self._timed(tokens, sites, level) for _ in range(TIMED_CALLS)) for level in (0, 1))
+        if own > SLOWER * single:
+            warnings.warn(f"{self.name}: {str(self.model.dtype).removeprefix('torch.')} takes {own / single:.1f} times "
+                          "as long as float32 on this processor", MlmWarning, stacklevel=2)
+
+    def _timed(self, ids: Ids, sites: Ids, level: int) -> float:
+        """Seconds of one call."""
+        begin = perf_counter()
+        with self._torch.inference_mode():
+            self._logits(ids, sites, np.full(len(ids), ids.shape[1]), ids.shape[1] + len(self.prefix)
+                         + len(self.suffix), level)
+        return perf_counter() - begin
 
     def _send(self, array: NDArray[np.int64]) -> Any:
         tensor = self._torch.from_numpy(array)
         if self.device.startswith("cuda"):
             return tensor.pin_memory().to(self.device, non_blocking=True)
         return tensor
-
-    def _keep_wanted(self, module: Any, arguments: Any, output: Any) -> Any:
-        """Forward hook of the encoder: of its last hidden states (B, width, H) the masked rows alone go on, (B, 1, H).
-        """
-        hidden = output[0]
-        rows = hidden[self._torch.arange(len(hidden), device=hidden.device), self._wanted][:, None]
-        if isinstance(output, tuple):
-            return (rows, *output[1:])
-        output["last_hidden_state"] = rows
-        return output
 
     def describe(self) -> dict[str, Any]:
         """See TextModel."""

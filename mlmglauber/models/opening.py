@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from mlmglauber.models.batch_size import BatchSize
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.importing import uncollected
 from mlmglauber.stream.errors import ModelError
@@ -15,7 +16,9 @@ def open_model(name: str, **options: Any) -> TextModel:
     if name.endswith(".json"):
         from mlmglauber.models.table_text import TableText
 
-        return TableText.open(name)
+        table = TableText.open(name)
+        table.rows = BatchSize(options.get("rows", "auto")).rows
+        return table
     from mlmglauber.models.masked_lm import MaskedLM
 
     if name == BUNDLED:

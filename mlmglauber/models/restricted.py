@@ -30,6 +30,11 @@ class RestrictedModel:
         if hasattr(base, "log_probs_again"):
             self.log_probs_again = lambda ids, sites: self._restricted(base.log_probs_again(ids, sites))
 
+    @property
+    def rows(self) -> int:
+        """See Conditional."""
+        return self.base.rows
+
     def log_probs(self, ids: Ids, sites: Ids) -> Floats:
         """See Conditional. In the base model's dtype; the sums are float64."""
         return self._restricted(self.base.log_probs(ids, sites))

@@ -214,6 +214,13 @@ def engines(folder: Path) -> Iterator[Row]:
         yield Row(*row)
 
 
+def hot(folder: Path) -> Iterator[Row]:
+    from tests.bench.hot import hot_rows
+
+    for row in hot_rows(folder, bert_base):
+        yield Row(*row)
+
+
 def rectangles(folder: Path) -> Iterator[Row]:
     from tests.bench.rect import rectangle_rows
 
@@ -243,7 +250,7 @@ def spreading(folder: Path) -> Iterator[Row]:
 
 
 BENCHES = {"help": help_times, "sample": sampling, "drift": drifting, "embed": embedding, "pipe": piping,
-           "engine": engines, "rect": rectangles, "couple": coupling,
+           "engine": engines, "hot": hot, "rect": rectangles, "couple": coupling,
            "traps": trapping, "spread": spreading}
 
 

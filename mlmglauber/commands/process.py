@@ -1,7 +1,37 @@
-"""How many threads a command computes with: those that it is allowed, and none that wait by spinning."""
+"""What a command's process sets before the numeric libraries are loaded: its threads, and what happens to freed memory.
+"""
 
+import ctypes
 import os
+from contextlib import suppress
 from pathlib import Path
+
+TRIM_AT, MAP_AT = 1 << 28, 1 << 25
+"""The C library gives memory back from so many free bytes on, and asks the system for larger blocks one by one."""
+KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(TRIM_AT), "MALLOC_MMAP_THRESHOLD_": str(MAP_AT)}
+"""The same as an environment, for processes that are started."""
+
+
+def settle_process() -> None:
+    """Set the threads, and keep freed memory for the next layer of a model."""
+    settle_threads()
+    keep_memory()
+
+
+def keep_memory() -> None:
+    """Tell the C library to keep what is freed, up to TRIM_AT bytes; what the user has set stands.
+
+    By default glibc gives the memory of each large layer back to the system and asks for it again at the next one: a
+    tenth of the time of a forward pass at BERT-base size. Another C library is left as it is.
+    """
+    if KEEP_MEMORY.keys() & os.environ.keys():
+        return
+    with suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        if hasattr(library, "gnu_get_libc_version"):
+            trim, mapped = -1, -3  # M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of <malloc.h>
+            library.mallopt(trim, TRIM_AT)
+            library.mallopt(mapped, MAP_AT)
 
 
 def settle_threads() -> None:
