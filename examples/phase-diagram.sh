@@ -4,6 +4,7 @@
 # 10 n ln n. Writes phase-diagram/MODEL-pairs.jsonl, with which an interrupted run goes on, and
 # phase-diagram/MODEL-summary.jsonl, and shows the tables. Under 20 minutes on two cores; needs jq.
 #
+# A MODEL-pairs.jsonl of an earlier version of the draw is refused: move it away first.
 #     phase-diagram.sh [MODEL]
 [ -n "${BASH_VERSION:-}" ] || exec bash "$0" "$@" # for pipefail: every stage of a pipe may fail the script
 set -euo pipefail

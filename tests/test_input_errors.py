@@ -197,6 +197,11 @@ def test_messages_speak_json(folder):
         *(f'"text" is {kind}, not a string; write it between quotes' for kind in kinds),
         *['"text" is empty; give a text, or leave the record out'] * 2]
     assert (done.status, done.out) == (65, b"")
+    state = b'{"type":"state","run":"a","id":"0","chain":null,"step":null,"ids":[1,2],"embedding":[1]}\n'
+    assert "step null does not come after" in answer("drift --summary", state, folder).err
+    short = state.replace(b'"step":null', b'"step":0')
+    assert 'chain null of "0": a burn-in' in answer("rect --path", short, folder).err
+    assert '(no "tau")' in answer("plot --terminal", b'{"type":"pair","id":"1"}\n', folder).err
     none = answer("embed", b'{"body":"a b"}\n', folder)
     assert none.status == 0
     assert none.err == ("mlm-embed: no record with a `text` in the input (1 of no type); --text-field names the field "

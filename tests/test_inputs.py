@@ -368,7 +368,9 @@ SILENT = {
     "drift": 0, "drift --summary": 65, "basins --clusters 2": 0, "basins --clusters 2 --summary": 65,
     "basins --examples topics --summary": 65, "couple --summarize": 65, "rect --path": 65,
     "traps --summary": 65, "rect --summary": 65, "sample": 0, "exact --top 2": 0, "influence": 0,
-    "couple": 0, "embed": 0, "traps": 0, "traps --find": 0}
+    "couple": 0, "embed": 0, "traps": 0, "traps --find": 0, "traps --find --summary": 65, "influence --summary": 65,
+    "influence --table": 65, "exact --top 2 --table": 65, "exact --top 2 --csv": 65, "sample --table": 65, "tokens": 0,
+    "tokens --md": 65}
 
 
 @pytest.mark.parametrize("command", SILENT)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Semantic traps: stretches of cold chains within one changed token of a text, how long they last, and how long their
-# margins say that they should. The paper: traps of hundreds to thousands of steps.
+# exact escape probabilities say that they should. The paper: traps of hundreds to thousands of steps.
 . "$(dirname "$0")/settings.sh"
 passages "$(quick 6 200)" | sample --tau 0.3,0.5 --length 16 --steps "$(quick 2000 20000)" --on-change |
     gzip > "$OUT/chains.jsonl.gz"

@@ -28,8 +28,8 @@ from mlmglauber.stream.formats import Line, Reading
 from mlmglauber.stream.interrupts import TerminatedError, held
 from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.output import ClosedPipeError, Output
-from mlmglauber.stream.printable import counted
-from mlmglauber.stream.records import BrokenJsonError, Record, check_schema, parse
+from mlmglauber.stream.printable import counted, were
+from mlmglauber.stream.records import BrokenJsonError, Record, check_schema, has_masks, parse
 
 CLOSED_PIPE = 141
 """The status of a program whose reader has gone, as the shell reports a death by SIGPIPE."""
@@ -68,6 +68,10 @@ class Filter:
         """The types of the records read so far."""
         self.unknown: Counter[str] = Counter()
         """Texts with unknown tokens, these, and all tokens of theirs."""
+        self.masked: Counter[str] = Counter()
+        """States with masked sites that came in, by what became of them."""
+        self.ends: Counter[str] = Counter()
+        """Chains that ended, those of them that have masked sites then, and these sites."""
         self.warm: dict[Any, Any] = {}
         """What was opened and may be used again: see `once`."""
 
@@ -175,6 +179,13 @@ class Filter:
         if isinstance(record.get("text"), str):
             self.passed_texts[str(record.get("type"))] += 1
 
+    def leaves_out(self, record: Record, fate: str = "left out") -> bool:
+        """Whether a record is a state with masked sites, which is no text; counted for the line at the end."""
+        if not has_masks(record):
+            return False
+        self.masked[fate] += 1
+        return True
+
     def lacks(self, wanted: str, remedy: str, empty: bool = True) -> None:
         """Say that an input held nothing of what was wanted; empty: nor can the output, which is status 65.
 
@@ -184,15 +195,27 @@ class Filter:
             return
         found = ", ".join(f"{count} {'of no type' if kind == 'None' else 'of type ' + kind}"
                           for kind, count in self.kinds.items())
-        self.words.say(f"no {wanted} in the input ({found}); {remedy}")
+        if not self.masked:  # a line of its own tells what was left out
+            self.words.say(f"no {wanted} in the input ({found}); {remedy}")
         self.words.empty = empty
 
+    @property
+    def counts(self) -> tuple[Counter[str], ...]:
+        """What `say_counts` tells of: a worker's are added to those of the client."""
+        return self.unknown, self.masked, self.ends, self.passed_texts
+
     def say_counts(self) -> None:
-        """A line with what `pass_on` counted, and one with the unknown tokens of the texts."""
+        """A line each for what `pass_on` counted, for the unknown tokens of texts, and for masked sites."""
         if self.unknown:
             texts = self.unknown["texts"]
             self.words.say(f"{counted(texts, 'text')} with unknown tokens: {self.unknown['unknown']} of "
                            f"{self.unknown['tokens']} tokens stand for what the vocabulary lacks (`unknown`)")
+        if self.ends["masked"]:
+            self.words.say(f"{self.ends['masked']} of {counted(self.ends['chains'], 'chain')} ended with masked sites, "
+                           f"{self.ends['sites']} in all (`masked`): these last states are no texts; run more sweeps")
+        for fate, count in self.masked.items():
+            what = "is no text," if count == 1 else "are no texts,"
+            self.words.say(f"{counted(count, 'state')} with masked sites, which {what} {were(count)} {fate}")
         if self.passed_texts:
             what = ", ".join(f"{count} of type {kind}" for kind, count in self.passed_texts.items())
             self.words.say(f"records with a text passed on as they are, which are no inputs: {what}")

@@ -26,7 +26,7 @@ class Texts:
         self.path, self.words, self.records = path, filter.words, list[Record]()
         other = Filter(filter.words, (path,), filter.strict, filter.output)
         for record in other.records():
-            if is_input(record):
+            if is_input(record) and not filter.leaves_out(record):
                 with other.guard(other.place):
                     self.records.append(_checked(record, labelled))
         other.conclude()

@@ -1,5 +1,6 @@
 """A worker's part of a run: some lines of the input, answered by the command itself, its output in memory."""
 
+from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Any, NamedTuple
@@ -26,12 +27,16 @@ class Block(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a worker made of a block; `error` is (status, message) where the command itself failed."""
+    """What a worker made of a block; `error` is (status, message) where the command itself failed.
+
+    counts: what the client adds up for the lines that it says at the end, see Filter.counts.
+    """
 
     output: bytes
     words: list[str]
     bad_records: int
     error: tuple[int, str] | None
+    counts: tuple[Counter[str], ...]
 
 
 class _Given(Lines):
@@ -101,10 +106,9 @@ def answer(command: str, block: Block, options: dict[str, Any], strict: bool, qu
     error = None
     try:
         import_module(f"mlmglauber.commands.{command.removeprefix('mlm-')}").main.function(filter, **options)
-        filter.say_counts()
         filter.conclude()
     except MlmError as caught:
         error = int(caught.status), str(caught)
     except click.UsageError as caught:
         error = 2, caught.format_message()
-    return Answer(output.taken(), words.said, words.bad_records, error)
+    return Answer(output.taken(), words.said, words.bad_records, error, filter.counts)

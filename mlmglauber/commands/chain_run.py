@@ -8,6 +8,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from mlmglauber.stream.errors import RecordError, UsageError
+from mlmglauber.stream.json_values import as_json
 from mlmglauber.stream.records import Record
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class ChainRun(NamedTuple):
         """The temperature of a state: its own, else that of its run; None where neither tells it."""
         tau = record.get("tau", self.tau)
         if tau is not None and (type(tau) not in (int, float) or not isfinite(tau) or tau < 0):
-            raise RecordError(f'"tau" is {tau!r}, no temperature; these are not state records of mlm-sample')
+            raise RecordError(f'"tau" is {as_json(tau)}, no temperature; these are not state records of mlm-sample')
         return None if tau is None else float(tau)
 
 

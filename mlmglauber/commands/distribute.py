@@ -166,6 +166,8 @@ class _Job:
         for words in found.words:
             self.filter.words.heard(words)
         self.filter.words.bad_records += found.bad_records
+        for counts, more in zip(self.filter.counts, found.counts, strict=True):
+            counts.update(more)
         if found.error is not None:
             status, message = found.error
             if status == 2:

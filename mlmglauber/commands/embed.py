@@ -9,7 +9,7 @@ from mlmglauber.commands.base import Filter, filter_command
 from mlmglauber.commands.options import device_options, spread_options, text_options
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.printable import counted, were
-from mlmglauber.stream.records import SCHEMA, Record, text_of
+from mlmglauber.stream.records import SCHEMA, Record, has_masks, text_of
 
 if TYPE_CHECKING:
     from mlmglauber.models.embedding import Embedded, Embedder
@@ -59,6 +59,11 @@ def main(filter: Filter, pca: int | None, encoding: str, **options: Any) -> None
     job.finish()
 
 
+def _is_text(record: Record) -> bool:
+    """Whether a record is to have an embedding: a state with masked sites has none."""
+    return "text" in record and not has_masks(record)
+
+
 class _Job:
     """The embedder, opened when the first text comes, and the records that --pca holds back."""
 
@@ -77,17 +82,21 @@ class _Job:
                 if "text" in record:
                     text_of(record)
                 good.append((place, record))
-        texts = [record["text"] for _, record in good if "text" in record]
+        texts = [record["text"] for _, record in good if _is_text(record)]
         if texts:
             found = self._open().encode(texts)
         row = 0
         for place, record in good:
-            if "text" in record:
+            if _is_text(record):
                 with self.filter.guard(place):
                     self._embed(record, found, row)
                     self._out(record)
                 row += 1
             else:
+                if self.filter.leaves_out(record, "given no embedding"):
+                    for field in (*OWN_FIELDS, "embedder"):
+                        record.pop(field, None)
+                    record |= {"embedding": None, "embedding_reason": "masked sites: no text"}
                 self._out(record)
         self.filter.output.flush()
 
@@ -182,7 +191,7 @@ class _Job:
                                 digest_size=2).hexdigest()
         points = iter(projection.points.astype(np.float32))
         for record in self.held:
-            if "text" in record:
+            if _is_text(record):
                 point = next(points)
                 record["embedding"] = self._packed(point) if rank else None
                 record["embedder"] += f"/pca{self.pca}-{space}"  # another space than that of the whole embeddings

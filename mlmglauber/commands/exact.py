@@ -62,7 +62,9 @@ def main(filter: Filter, table: str, **options: Any) -> None:
     # All rows of a text are of one length: none is padded.
     solved: list[Record] = []
     keep = solved.append if table in FORMS else None
-    inputs = Inputs(filter, "mlm-exact", options, partial(open_model, exact_width=True), keep)
+    inputs = Inputs(filter, "mlm-exact", options, partial(open_model, exact_width=True),
+                    None if keep is None else lambda record: None)  # a table has no place for records that pass
+    inputs.summed = keep is not None
     sampled = Sampled(filter, options["compare"]) if options["compare"] is not None else None
     for batch in inputs.batches(1):
         for text in batch:
@@ -73,7 +75,7 @@ def main(filter: Filter, table: str, **options: Any) -> None:
     if keep is not None:
         from mlmglauber.commands.exact_table import exact_tables
 
-        write_tables(filter, table, exact_tables([record for record in solved if record["type"] == "exact"]))
+        write_tables(filter, table, exact_tables(solved))
 
 
 def _restriction(inputs: "Inputs", text: "Input") -> "Restriction":

@@ -102,7 +102,7 @@ class Sampled:
         self._chains: dict[tuple[str, float], dict[tuple[ChainRun, int], list[tuple[int, Any]]]] = {}
         other = Filter(filter.words, (path,), filter.strict, filter.output)
         for record in other.records():
-            if record.get("type") == "state":
+            if record.get("type") == "state" and not filter.leaves_out(record):
                 with other.guard(other.place):
                     self._keep(record, other.runs.of(record))
         other.conclude()

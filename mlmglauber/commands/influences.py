@@ -34,6 +34,7 @@ class Influences:
             options["seed"] = drawn_seed()
         told = {key: value for key, value in options.items() if key not in ("summary", "keep_mb", "matrix", "table")}
         self.inputs = Inputs(filter, "mlm-influence", told, write=self._pass)
+        self.inputs.summed = bool(options["summary"])
         self.tally = Tally(options)
         self.as_table = options["summary"] and shown(filter, options["table"])
         self.head: HeadBound | None = None

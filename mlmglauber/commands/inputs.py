@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 OWN_FIELDS = frozenset({
     "type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "site", "old", "new", "changed", "logp_old",
-    "logp_new", "reason", "text_exact", "pll", "pll_reason", "embedding", "embedder", "truncated", "text_tokens",
-    "embedding_reason", "drift", "drift_reason", "coupled", "basin", "basin_p", "basin_reason", "basin_p_reason",
+    "logp_new", "reason", "text_exact", "masked", "pll", "pll_reason", "embedding", "embedder", "truncated",
+    "text_tokens", "embedding_reason", "drift", "drift_reason", "coupled", "basin", "basin_p", "basin_reason",
+    "basin_p_reason",
 })
 """Fields of an input that what is made of it does not inherit: they are made anew, or tell of the text that was."""
 
@@ -80,6 +81,8 @@ class Inputs:
         self.too_short = 0
         self.needed = True
         """Whether an input without a text is worth a word."""
+        self.summed = False
+        """Whether the output is a summary or a table: without a text it can only be empty, which is status 65."""
 
     def batches(self, size: int) -> Iterator[list[Input]]:
         """Texts that are at hand, at least one and at most `size`; records of other types pass in their place."""
@@ -88,7 +91,7 @@ class Inputs:
             record = self.filter.read(plain_text=True, wait=not batch)
             if record is None and not batch:
                 if self.model is None and self.needed:
-                    self.filter.lacks(*TEXTS)
+                    self.filter.lacks(*TEXTS[:2], empty=self.summed)
                 if self.too_short:
                     say_too_short(self.filter, self.too_short, self.options["length"])
                 return
@@ -111,6 +114,8 @@ class Inputs:
                 batch = []
 
     def _input(self, record: Record) -> Input | None:
+        if self.filter.leaves_out(record):
+            return None
         if self.model is None:
             self.model = self._open(record)
             self.chains = ChainModels(self.filter, self.model)

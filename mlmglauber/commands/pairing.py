@@ -119,6 +119,8 @@ class Pairing:
                 sink.write(record)
                 sink.close()
             return
+        if self.filter.leaves_out(record):
+            return
         text = Text(self.filter.place, record_id(record, self.filter.count - 1), record)
         if text.name in self.seen:
             raise RecordError(f"the id {text.name!r} stood in the input before; ids name pairs, make them differ")

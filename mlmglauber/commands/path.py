@@ -11,6 +11,7 @@ from mlmglauber.commands.chain_run import ChainRun, Law
 from mlmglauber.commands.tables import shown, write_tables
 from mlmglauber.measures.irreversibility import Production, of_chain, of_group
 from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.json_values import as_json
 from mlmglauber.stream.records import Record, chain_key, step_of, tau_and_n
 
 LEFT_OUT = 5
@@ -83,6 +84,8 @@ def follow(filter: Filter, burn_in: int | None, summary: bool, table: str) -> No
             return
         if not isinstance(record.get("ids"), list) or type(record.get("step")) is not int:
             raise RecordError('a state without "ids" or "step"; --path reads the records of mlm-sample')
+        if filter.leaves_out(record):
+            return
         key = chain_key(record)
         if key in paths:
             paths[key].take(record)
@@ -101,8 +104,9 @@ def follow(filter: Filter, burn_in: int | None, summary: bool, table: str) -> No
         try:
             production, left_out = path.production(burn_in)
         except ValueError as error:
-            filter.bad(RecordError(f"chain {path.key['chain']} of {path.key['id']!r}: {error}; give longer chains, or "
-                                   "another --burn-in"), filter.place)
+            chain, text = as_json(path.key["chain"]), as_json(path.key["id"])
+            filter.bad(RecordError(f"chain {chain} of {text}: {error}; give longer chains, or another --burn-in"),
+                       filter.place)
             continue
         law = path.run.law
         records.append({"type": "summary", "of": "state", "over": "chain", **path.key, **law.fields(),

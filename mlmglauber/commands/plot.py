@@ -9,6 +9,8 @@ from mlmglauber.commands.base import Filter, filter_command
 from mlmglauber.commands.options import Real
 from mlmglauber.pictures.kinds import KINDS, Uses, open_kind, uses
 from mlmglauber.stream.errors import ExitStatus, MlmError, RecordError
+from mlmglauber.stream.printable import counted, were
+from mlmglauber.stream.records import has_masks
 
 if TYPE_CHECKING:
     from mlmglauber.pictures.held import Held
@@ -102,7 +104,7 @@ class Seen:
         """Count a record and keep what its picture needs; RecordError where that is missing."""
         what = str(record.get("type", "of no type"))
         self.found["summaries of " + str(record.get("of")) if what == "summary" else what] += 1
-        if what == "state" and record.get("masked"):
+        if has_masks(record):
             self.masked += 1
             return
         found: Uses = uses(record)
@@ -123,7 +125,8 @@ class Seen:
         try:
             items = list(kind.items(record))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            what = error.args[0] if isinstance(error, ValueError) else f"{type(error).__name__} {error}"
+            what = (error.args[0] if isinstance(error, ValueError) else f'no "{error.args[0]}"'
+                    if isinstance(error, KeyError) else "a field is of another kind")
             raise RecordError(f"a record of type {record['type']} without the fields of one ({what}); give records as "
                               "their command wrote them") from error
         for key, item in items:
@@ -139,7 +142,7 @@ class Seen:
         name = self.asked or next(iter(self.own), None)
         if name is None:
             more = "; states need mlm-embed and mlm-drift, or mlm-embed --pca 2" if self.found["state"] else ""
-            more += "; states with masked sites are left out" if self.masked else ""
+            more += "; states with masked sites were left out" if self.masked else ""
             raise MlmError(f"nothing to draw in {self._told()}; mlm-plot(1) tells what is drawn{more}")
         held = self.held[name].lists if name in self.held else {}
         made = open_kind(name).picture(held, threshold) if held else None
@@ -152,7 +155,8 @@ class Seen:
         """What was thinned."""
         said = []
         if self.masked:
-            said.append(f"{self.masked} states with masked sites are left out: they are no texts")
+            what = "is no text," if self.masked == 1 else "are no texts,"
+            said.append(f"{counted(self.masked, 'state')} with masked sites, which {what} {were(self.masked)} left out")
         for name, held in self.held.items():
             if held.stride > 1:
                 said.append(f"{name}: of each series 1 in {held.stride} is drawn")

@@ -30,7 +30,7 @@ from mlmglauber.measures.rectangle import (
 from mlmglauber.measures.rectangle_draw import draw_sites, draw_tokens
 from mlmglauber.models.conditionals import Floats, Ids
 from mlmglauber.models.opening import open_scorer
-from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.errors import MixedRecordsError, RecordError
 from mlmglauber.stream.records import Record
 
 BLOCK = 512
@@ -90,7 +90,8 @@ class Rectangles:
             with self.filter.guard(self.filter.place):
                 if record.get("type") == "rectangle":
                     if self.options["summary"] and self.answered:
-                        raise RecordError(MIXED)
+                        self.filter.failure = MixedRecordsError(f"{self.filter.place}: {MIXED}")
+                        return
                     self.kept.take(record)
                     self.given = True
                 elif record.get("type") == "run":
@@ -104,9 +105,10 @@ class Rectangles:
         """The rectangles of a batch of texts, in rounds of at most BLOCK for each text."""
         rounds: dict[int, list[_Block]] = {}
         for text in batch:
+            if self.given and self.options["summary"]:
+                self.filter.failure = MixedRecordsError(f"{text.place}: {MIXED}")
+                break
             with self.filter.guard(text.place):
-                if self.given and self.options["summary"]:
-                    raise RecordError(MIXED)
                 self.answered = True
                 for k, block in enumerate(self._plan(text)):
                     rounds.setdefault(k, []).append(block)

@@ -118,7 +118,7 @@ def main(filter: Filter, table: str, resume: str | None, from_run: str | None, c
     if tally is not None:
         tally.show(filter, table)
     if not journey.seen and not journey.too_short:
-        filter.lacks(*TEXTS)
+        filter.lacks(*TEXTS[:2], empty=tally is not None)
     say_resumed(filter, resume, before)
 
 

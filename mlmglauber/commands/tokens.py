@@ -31,6 +31,7 @@ def main(filter: Filter, table: str, **options: Any) -> None:
 
     as_table, found = table in FORMS, []
     inputs = TokenInputs(filter, "mlm-tokens", options, write=(lambda record: None) if as_table else None)
+    inputs.summed = as_table
     with filter.words.bar("records") as progress:
         for text in (text for batch in inputs.batches(1) for text in batch):
             record = text.answer(tokens_record(inputs.run, text, options["length"]))

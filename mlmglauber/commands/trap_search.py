@@ -43,6 +43,7 @@ class Search:
         self.as_table = summary and shown(filter, table)
         self.inputs = Inputs(filter, "mlm-traps", options | {"find": True, "max_sweeps": max_sweeps},
                              write=self._pass)
+        self.inputs.summed = summary
         self.engines: dict[Law, Engine] = {}
         self.found: dict[tuple[Law, tuple[bytes, ...]], _Found] = {}
         self.unfinished = 0

@@ -72,6 +72,8 @@ class States:
             raise RecordError('"ids" is not a list of integers; give state records of mlm-sample')
         if type(step) is not int or step < 0:
             raise RecordError('"step" is no number of steps; give state records of mlm-sample')
+        if self.filter.leaves_out(record):
+            return
         key = chain_key(record)
         chain = self.chains.get(key)
         if chain is None:

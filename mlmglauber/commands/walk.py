@@ -103,6 +103,8 @@ class Journey:
                 sink.write(record)
                 sink.close()
             return None
+        if self.filter.leaves_out(record):
+            return None
         name = record_id(record, self.filter.count - 1)
         if name in self.seen:
             raise RecordError(f"the id {name!r} stood in the input before; ids name chains, make them differ")
@@ -187,6 +189,7 @@ class Walk:
         options = journey.options
         self.model, self.name, self.place = journey.model, name, journey.filter.place
         self.sink: Sink = journey.order.open()
+        self.ends = journey.filter.ends
         self.inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
         self.on_change = options["on_change"]
         every = 0 if self.on_change else options["every"] or len(ids)
@@ -235,12 +238,21 @@ class Walk:
     def _close(self) -> None:
         self.finished = True
         self.sink.close()
+        for chain in self.chains:
+            masked = self._masked(chain.ids.tolist())
+            self.ends.update(chains=1, masked=bool(masked), sites=masked)
+
+    def _masked(self, ids: list[int]) -> int:
+        """Number of sites of a state that are still masked: those of --init mask that were not drawn yet."""
+        return 0 if self.model.mask_id is None else ids.count(self.model.mask_id)
 
     def _state(self, chain: Chain, run: str, event: Event) -> Record:
         ids, move = event.ids.tolist(), event.move
         text = self.model.decode(ids)
         state: Record = {"type": "state", "run": run, "id": self.name, "chain": chain.number, "step": event.step,
                          "tau": chain.tau, "n": len(ids), "text": text, "ids": ids}
+        if masked := self._masked(ids):
+            state["masked"] = masked
         if move is not None:
             state |= {"site": move.site, "old": move.old, "new": move.new, "changed": move.old != move.new}
             if self.with_logp:

@@ -102,6 +102,18 @@ def _assert_finite(value: Any, where: str) -> None:
         _assert_finite(value.tolist(), where)
 
 
+def as_json(value: Any, longest: int = 60) -> str:
+    """A value as JSON spells it, for a message; a long one is cut.
+
+    >>> as_json(None), as_json("a"), as_json(1.5)
+    ('null', '"a"', '1.5')
+    """
+    import json
+
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= longest else text[:longest] + "..."
+
+
 def json_kind(value: Any) -> str:
     """What a value is called in JSON: a message does not speak Python.
 

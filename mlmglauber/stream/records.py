@@ -7,7 +7,7 @@ import orjson
 
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.formats import BLANKS, MAX_LINE, Line
-from mlmglauber.stream.json_values import json_kind, loads, to_line
+from mlmglauber.stream.json_values import as_json, json_kind, loads, to_line
 from mlmglauber.stream.lines import Lines
 
 __all__ = ["Line", "Lines", "Record", "to_line"]  # and what is defined here
@@ -67,8 +67,8 @@ def check_schema(record: Record, place: str) -> None:
     """A run record of another major schema is a RecordError: its fields may mean something else."""
     schema = record.get("schema", SCHEMA)
     if record.get("type") == "run" and schema != SCHEMA:
-        what = f"records of schema {schema!r}, this program reads {SCHEMA!r}; use the version that wrote them"
-        raise RecordError(what, place)
+        raise RecordError(f"records of schema {as_json(schema)}, this program reads {as_json(SCHEMA)}; use the version "
+                          "that wrote them", place)
 
 
 SUITE_TYPES = frozenset({"run", "state", "rectangle", "influence", "pair", "trap", "exact", "tokens", "summary"})
@@ -99,7 +99,8 @@ def step_of(record: Record, last: int | None) -> int:
     """The step of a chain's next state; without one, the number after `last`."""
     step = record.get("step", 0 if last is None else last + 1)
     if type(step) is not int or not (-1 if last is None else last) < step < 1 << 62:
-        raise RecordError(f"step {step!r} does not come after the step before; sort the records of a chain by step")
+        raise RecordError(f"step {as_json(step)} does not come after the step before; sort the records of a chain "
+                          "by step")
     return step
 
 
@@ -153,6 +154,16 @@ def text_of(record: Record) -> str:
     if not text.strip():
         raise RecordError('"text" is empty; give a text, or leave the record out')
     return text
+
+
+def has_masks(record: Mapping[str, Any]) -> bool:
+    """Whether a record is a state with masked sites, `masked`, as a chain of --init mask has at first: it is no text.
+
+    >>> has_masks({"type": "state", "masked": 2}), has_masks({"type": "state"}), has_masks({"masked": 2})
+    (True, False, False)
+    """
+    count = record.get("masked")
+    return record.get("type") == "state" and type(count) is int and count > 0
 
 
 def has_vector(record: Mapping[str, Any]) -> bool:
