@@ -27,10 +27,9 @@ COMMANDS = {
     "mlm-tokens": "how a model cuts texts into sites",
     "mlm-traps": "find where chains get stuck, and why",
 }
-TABLES = {"mlm-basins": "basin", "mlm-couple": "couple", "mlm-drift": "drift", "mlm-exact": "exact",
-          "mlm-influence": "influence", "mlm-rect": "rect", "mlm-sample": "sample", "mlm-tokens": "tokens",
-          "mlm-traps": "trap"}
-"""The file of commands/, less _table, that declares a command's tables."""
+TABLES = ("mlm-basins", "mlm-couple", "mlm-drift", "mlm-exact", "mlm-influence", "mlm-rect", "mlm-sample", "mlm-tokens",
+          "mlm-traps")
+"""Commands with a file table.py that declares their tables."""
 STATUSES = {
     ExitStatus.OK: "All went well.",
     ExitStatus.FAILED: "The command failed.",
@@ -105,7 +104,7 @@ def tables(name: str) -> str:
     """What each heading of a command's tables means: a subsection at the end of OUTPUT, or nothing."""
     if name not in TABLES:
         return ""
-    declared = importlib.import_module(f"mlmglauber.commands.{TABLES[name]}_table").TABLES
+    declared = importlib.import_module(f"mlmglauber.commands.{name.removeprefix('mlm-')}.table").TABLES
     text = f".Ss Tables\n{TABLE_FORMS}"
     for table in declared:
         text += f".Pp\n{escape(table.title)}\n.Bl -tag -width Ds\n"
@@ -121,7 +120,7 @@ def quoted(text: str) -> str:
 
 
 def page(name: str, purpose: str) -> str:
-    command = importlib.import_module(f"mlmglauber.commands.{name.removeprefix('mlm-')}").main
+    command = importlib.import_module(f"mlmglauber.commands.{name.removeprefix('mlm-')}.command").main
     context = click.Context(command, info_name=name, help_option_names=["-h", "--help"])
     options = [parameter for parameter in command.get_params(context) if isinstance(parameter, click.Option)]
     parts = (MAN / "parts" / f"{name}.mdoc").read_text()

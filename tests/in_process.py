@@ -42,7 +42,7 @@ def answer(command, content, folder):
         patch.setattr(sys, "stderr", said)
         patch.setattr(warnings, "showwarning", warnings.showwarning)
         try:
-            importlib.import_module(f"mlmglauber.commands.{name}").main.main(arguments)
+            importlib.import_module(f"mlmglauber.commands.{name}.command").main.main(arguments)
         except SystemExit as ended:
             status = int(ended.code)
         finally:

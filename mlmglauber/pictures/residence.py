@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlmglauber.measures.survival import kaplan_meier
+from mlmglauber.measures.statistics.survival import kaplan_meier
 from mlmglauber.pictures.palette import GREY, ordered
 from mlmglauber.pictures.panel import PANELS, SERIES, Axis, Curve, Panel, Picture, Points, Values, chosen, counted
 from mlmglauber.pictures.reading import number, perhaps

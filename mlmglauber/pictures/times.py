@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlmglauber.measures.intervals import between
-from mlmglauber.measures.meeting import c_and_growth
-from mlmglauber.measures.scaling import Times, fit_c, n_log_n
-from mlmglauber.measures.survival import median_interval
+from mlmglauber.measures.meeting.times import c_and_growth
+from mlmglauber.measures.statistics.intervals import between
+from mlmglauber.measures.statistics.scaling import Times, fit_c, n_log_n
+from mlmglauber.measures.statistics.survival import median_interval
 from mlmglauber.pictures.palette import BLACK, GREY, category
 from mlmglauber.pictures.panel import PANELS, SERIES, Axis, Panel, Picture, Points, beside, chosen, tau_axis
 from mlmglauber.pictures.reading import law_of, number, perhaps

@@ -79,7 +79,8 @@ def sampling(folder: Path) -> Iterator[Row]:
     import torch
     from transformers import BertForMaskedLM
 
-    from mlmglauber.commands import sample, walk
+    from mlmglauber.commands.sample import command as sample
+    from mlmglauber.commands.sample import run as walk
     from tests.bench.hand_loop import hand_loop
 
     place = bert_base(folder)

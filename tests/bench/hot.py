@@ -47,7 +47,7 @@ def _measure(kind: str, place: str) -> float:
 
 
 def _ours(place: str, starts: list[list[int]]) -> Callable[[int], object]:
-    from mlmglauber.commands.process import settle_process
+    from mlmglauber.commands.shared.process import settle_process
 
     settle_process()
     from mlmglauber.dynamics.chain import Chain, OutputSchedule

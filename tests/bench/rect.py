@@ -13,8 +13,8 @@ BY_HAND = 12
 
 def ours(lm: Any, texts: list[list[int]], noise: bool) -> float:
     """Seconds a rectangle of the measure itself: alternatives drawn, four conditionals each, and again for noise."""
-    from mlmglauber.measures.rectangle import Rectangle, Rows, asks, from_conditionals
-    from mlmglauber.measures.rectangle_draw import draw_sites, draw_tokens
+    from mlmglauber.measures.rectangle.delta import Rectangle, Rows, asks, measure
+    from mlmglauber.measures.rectangle.draw import draw_sites, draw_tokens
 
     begin = time.perf_counter()
     for k, text in enumerate(texts):
@@ -27,9 +27,9 @@ def ours(lm: Any, texts: list[list[int]], noise: bool) -> float:
         for (i, j), (_, _, u, v) in zip(pairs.tolist(), uniforms.tolist(), strict=True):
             a, b = (draw_tokens("conditional", int(ids[s]), [w], lm.allowed, known[s])[0] for s, w in ((i, u), (j, v)))
             asked += asks(ids, Rectangle(i, j, int(ids[i]), int(ids[j]), a, b))
-        from_conditionals(rows, asked)
+        measure(rows, asked)
         if noise:
-            from_conditionals(rows, asked, again=True)
+            measure(rows, asked, again=True)
     return (time.perf_counter() - begin) / COUNT / len(texts)
 
 

@@ -1,0 +1,1 @@
+"""mlm-basins: which region of the embedding space a chain is in, and for how long."""

@@ -1,0 +1,63 @@
+"""The records of mlm-basins under --clusters: held until the end, then put into clusters."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlmglauber.commands.basins.examples import run_record
+from mlmglauber.commands.basins.run import Job
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.measures.regions.clustering import cluster
+from mlmglauber.measures.regions.labelling import NO_NAME, unit_of
+from mlmglauber.stream.errors import MlmError, RecordError
+from mlmglauber.stream.records import Record, has_vector
+
+NO_PROBABILITY = "k-means gives none"
+
+
+class Clustering(Job):
+    """Regions by k-means: every record is held, since the last one may move them all."""
+
+    def __init__(self, filter: Filter, options: dict[str, Any]) -> None:
+        super().__init__(filter, options)
+        self._held: list[tuple[str, Record, NDArray[np.float32] | None]] = []
+
+    def add(self, record: Record) -> None:
+        vector = self._vector(record) if has_vector(record) else None
+        if vector is not None:
+            size = next((len(other) for _, _, other in self._held if other is not None), len(vector))
+            if len(vector) != size:
+                raise RecordError(f"an embedding of {len(vector)} dimensions, the one before has {size}; embed all "
+                                  "records with one model")
+        if vector is not None or not self.options["summary"]:
+            self._held.append((self.filter.place, record, vector))
+
+    def finish(self) -> None:
+        """All records, once the clusters are known."""
+        found = [(None, None) if vector is None else unit_of(vector) for _, _, vector in self._held]
+        sound = [k for k, (unit, reason) in enumerate(found) if unit is not None and reason is None]
+        members = dict(zip(sound, self._cluster(sound, found), strict=True)) if sound else {}
+        for k, (place, record, vector) in enumerate(self._held):
+            with self.filter.guard(place):
+                if vector is None:
+                    self.filter.output.write(record)
+                else:
+                    self._answer(record, members.get(k, NO_NAME), None, found[k][1] or NO_PROBABILITY)
+        super().finish()
+
+    def _cluster(self, sound: list[int], found: list[Any]) -> list[int]:
+        count = self.options["clusters"]
+        try:
+            clusters = cluster(np.array([found[k][0] for k in sound]), count, self.options["seed"])
+        except ValueError as error:
+            raise MlmError(f"--clusters {count}: {error}; ask for fewer") from error
+        self.names = tuple(str(k + 1) for k in range(count))
+        rows = [{"basin": name, "size": int(size), "nearest": self._held[sound[nearest]][1].get("text")}
+                for name, size, nearest in zip(self.names, clusters.sizes, clusters.nearest, strict=True)]
+        told: Record = {"clusters": rows, "silhouette": clusters.silhouette}
+        if clusters.silhouette is None:
+            told["silhouette_reason"] = "each vector is a cluster of its own, or the sample is in one"
+        asked = {"method": "k-means", "clusters": count, "seed": self.options["seed"]}
+        self._tell(run_record(asked, self.identity, [clusters.sizes.tolist()], told))
+        return [int(member) for member in clusters.members]

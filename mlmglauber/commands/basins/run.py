@@ -1,0 +1,156 @@
+"""The records of mlm-basins on their way: named by examples, one at a time."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlmglauber.commands.basins.examples import Texts, bad, open_embedder, regions
+from mlmglauber.commands.shared.chain_run import ChainRun
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.tables import shown, write_tables
+from mlmglauber.measures.regions.labelling import NO_NAME, Labeller
+from mlmglauber.measures.regions.summary import Plan, Series, summarise
+from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.json_values import json_kind
+from mlmglauber.stream.records import Record, chain_key, has_vector, names_of, step_of, tau_and_n, told
+from mlmglauber.stream.vectors import unpack
+
+
+class Job:
+    """What both ways share: one embedder for all records, the run record, and each chain's series for --summary."""
+
+    def __init__(self, filter: Filter, options: dict[str, Any]) -> None:
+        self.filter, self.options = filter, options
+        self.names: tuple[str, ...] = ()
+        self.draws: NDArray[np.int64] | None = None
+        self.head: Record = {}
+        self.identity: Any = ()
+        self._found = False
+        self._kept: dict[Any, Series] = {}
+        self._table = options["summary"] and shown(filter, options["table"])
+
+    def add(self, record: Record) -> None:
+        """Take in the next record."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """The end of the input: under --summary all is told here."""
+        if not self._found:
+            self.filter.lacks("record with an `embedding`", "give what mlm-embed writes", self.options["summary"])
+        if not self._kept:
+            return
+        plan = Plan(self.names, self.options["min_visit"], self.draws, self.options["start"] is not None)
+        summaries = summarise(list(self._kept.values()), plan)
+        if self._table:
+            from mlmglauber.commands.basins.table import basin_tables
+
+            write_tables(self.filter, self.options["table"], basin_tables(self.head, list(summaries)))
+            return
+        for summary in summaries:
+            self.filter.output.write(summary)
+
+    def _tell(self, head: Record) -> None:
+        self.head = head
+        if not self._table:
+            self.filter.output.write(head)
+
+    def _vector(self, record: Record) -> NDArray[np.float32]:
+        """The embedding of a record, taken out of it unless it is to stay."""
+        self._found = True
+        (embedder,) = names_of(record, "embedder")
+        if self.identity == ():
+            self.identity = embedder
+        if embedder != self.identity:
+            raise bad(f"embeddings of two models ({told(self.identity)} and {told(embedder)}) have no regions in "
+                      "common; embed all records with one model")
+        vector = unpack(record["embedding"])
+        if not self.options["keep_embedding"]:
+            del record["embedding"]
+            record.pop("embedder", None)
+        return vector
+
+    def _answer(self, record: Record, region: int, p: float | None, reason: str | None) -> None:
+        """Write the record with its basin, or note it for the summary."""
+        for key in ("basin_reason", "basin_p_reason"):
+            record.pop(key, None)
+        record["basin"] = None if region == NO_NAME else self.names[region]
+        record["basin_p"] = p
+        if region == NO_NAME:
+            record["basin_reason"] = reason
+        if p is None:
+            record["basin_p_reason"] = reason
+        if self.options["summary"]:
+            self._keep(record, region)
+        else:
+            self.filter.output.write(record)
+
+    def _keep(self, record: Record, region: int) -> None:
+        """One state of a chain's series."""
+        key = chain_key(record)
+        series = self._kept.get(key)
+        if series is None:
+            series = _series(record, self.options["start"], self.filter.runs.of(record))
+        series.steps.append(step_of(record, series.steps[-1] if series.steps else None))
+        self._kept[key] = series
+        series.regions.append(region)
+
+
+def _series(record: Record, field: str | None, run: ChainRun) -> Series:
+    tau, n = tau_and_n(record)
+    start = None if field is None else record.get(field)
+    if start is not None and not isinstance(start, str):
+        raise RecordError(f'"{field}" is {json_kind(start)}, not a string; correct it, or leave --start out')
+    coupled = record.get("coupled")
+    return Series(record.get("run"), record.get("id"), record.get("chain"), tau, n, start, run.law, run.law.fields(),
+                  bool(run.shows_all), None if coupled is None else str(coupled))
+
+
+class Naming(Job):
+    """Regions by labelled examples, embedded when the first record comes."""
+
+    def __init__(self, filter: Filter, options: dict[str, Any]) -> None:
+        super().__init__(filter, options)
+        self._labeller: Labeller | None = None
+        self._embedders: list[Record] = []
+        self._examples = Texts(filter, options["examples"], labelled=True)
+        self._drawn = Texts(filter, options["draws"], labelled=False) if options["draws"] else None
+
+    def add(self, record: Record) -> None:
+        if has_vector(record):
+            vector = self._vector(record)
+            labeller = self._labeller or self._learn()
+            if len(vector) != labeller.weights.shape[1]:
+                raise RecordError(f"an embedding of {len(vector)} dimensions, the examples have "
+                                  f"{labeller.weights.shape[1]}; embed both with one model")
+            self._answer(record, *labeller.label(vector, self.options["reject"]))
+            return
+        if record.get("type") == "run" and record.get("command") == "mlm-embed":
+            self._embedders.append(record)
+        if not self.options["summary"]:
+            self.filter.output.write(record)
+
+    def _learn(self) -> Labeller:
+        files = [texts for texts in (self._examples, self._drawn) if texts is not None]
+        plain = next((texts for texts in files if texts.needs_embedder), None)
+        embedder = None
+        if plain is not None:
+            embedder = open_embedder(self.options, self._embedders, self.identity, plain.path)
+        labeller, head = regions(*self._examples.units(embedder, self.identity), self.options, self.identity)
+        self.names = labeller.names
+        if self._drawn is not None:
+            _, units = self._drawn.units(embedder, self.identity)
+            if units.shape[1] != labeller.weights.shape[1]:
+                raise bad(f"{self._drawn.path}: embeddings of {units.shape[1]} dimensions, the examples have "
+                          f"{labeller.weights.shape[1]}; embed both with one model")
+            self.draws = _counts((labeller.label(unit, self.options["reject"])[0] for unit in units), len(self.names))
+            head["draws"] = dict(zip((*self.names, "unnamed"), self.draws.tolist(), strict=True))
+        self._labeller = labeller
+        self._tell(head)
+        return labeller
+
+
+def _counts(drawn: Iterable[int], count: int) -> NDArray[np.int64]:
+    """How many are in each region and, last, in none: (count + 1,)."""
+    return np.bincount([region % (count + 1) for region in drawn], minlength=count + 1)

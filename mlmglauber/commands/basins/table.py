@@ -1,0 +1,135 @@
+"""The tables of mlm-basins --summary: how good the labels are, where chains of each start went, and their moves."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from mlmglauber.commands.shared.chain_run import LAW_FIELDS
+from mlmglauber.commands.shared.law_columns import law_columns
+from mlmglauber.commands.shared.tables import Cell, Column, Table, count, interval, name, number, several, share
+from mlmglauber.stream.records import Record
+
+LAW = law_columns(lambda row: row)
+TAU = Column("tau", "Temperature.", lambda row: number(row["tau"]))
+N = Column("n", "Tokens of a text.", lambda row: count(row["n"]))
+IN_A_CELL = "chains that visited, returned, ended there; steps spent there, in %"
+
+
+def _with_ends(key: str, digits: int = 2) -> Any:
+    return lambda row: interval(row[key], row[f"{key}_low"], row[f"{key}_high"], digits)
+
+
+def _percent(part: float | None) -> Cell:
+    return number(None if part is None else 100 * part, 0)
+
+
+HELD_OUT = Table("Examples held out", (
+    Column("folds", "Parts of the examples, each labelled by what the others taught.",
+           lambda held: count(held["folds"])),
+    Column("labelled right", "Share of them, with its 95 % interval.",
+           lambda held: interval(held["accuracy"], held["low"], held["high"])),
+    Column("above the rejection threshold", "Share of the examples whose likeliest basin has --reject or more.",
+           lambda held: number(held["named"])),
+    Column("right above the threshold", "Share of those examples that are labelled right.",
+           lambda held: number(held["named_accuracy"])),
+    Column("why none", "Why none could be held out.", lambda held: name(held.get("reason") or "")),
+))
+CLUSTERS = Table("Clusters by k-means", (
+    Column("clusters", "Number of clusters.", lambda head: count(len(head["clusters"]))),
+    Column("silhouette", "Mean silhouette, from -1 to 1: how well clusters stand apart.",
+           lambda head: number(head["silhouette"])),
+))
+MATRIX = Table(f"Starts x basins: {IN_A_CELL}", (
+    *LAW, TAU, N,
+    Column("start", "What chains started from; all, and with --draws a row of what draws give.",
+           lambda row: name(row.get("start", "all"))),
+    Column("chains", "Number of chains.", lambda row: count(row["chains"])),
+    Column("BASIN", f"A column for each basin: {IN_A_CELL}; of draws their share.", lambda row: name("")),
+    Column("none", "Steps in no basin, in %.", lambda row: _percent(row["unnamed"])),
+))
+VISITS = Table("Visits", (
+    *LAW, TAU, N,
+    Column("basin", "Name of the basin.", lambda row: name(row["basin"])),
+    Column("share of steps", "Steps spent there, with the 95 % interval.", _with_ends("share")),
+    Column("expected share", "Share that independent draws give.", lambda row: number(row["expected_share"])),
+    Column("chains that visited", "Share of chains, with its 95 % interval.", _with_ends("visited")),
+    Column("chains that returned", "Share of chains that came a second time, with its 95 % interval.",
+           _with_ends("returned")),
+    Column("visits", "Number of stays.", lambda row: count(row["visits"])),
+    Column("expected in random order", "Stays that the same states would make in random order.",
+           lambda row: number(row["visits_expected"], 0)),
+    Column("median dwell", "Kaplan-Meier median of a stay, steps.", lambda row: number(row["dwell_median"], 0)),
+    Column("mean dwell", "Steps for each stay that ended, with the 95 % interval.", _with_ends("dwell_mean", 0)),
+))
+MOVES = Table("Moves from row to column: share of the moves from there", (
+    *LAW, TAU, N,
+    Column("from", "Basin that was left.", lambda row: name(row["from"])),
+    Column("moves", "Number of moves from there.", lambda row: count(row["moves"])),
+    Column("BASIN", "A column for each basin: share of the moves that went there, with its 95 % interval.",
+           lambda row: name("")),
+))
+TABLES = (HELD_OUT, CLUSTERS, MATRIX, VISITS, MOVES)
+
+
+def basin_tables(head: Record, summaries: Sequence[Record]) -> list[Table]:
+    """How good the labels are; starts x basins, visits and moves, at each temperature and length."""
+    held = head.get("held_out")
+    quality = CLUSTERS.of([head]) if held is None else HELD_OUT.of([{"folds": None, "low": None, "high": None,
+                                                                      "named": None, "named_accuracy": None} | held])
+    groups = [summary for summary in summaries if summary["over"] == "group"]
+    names = list(dict.fromkeys(region["basin"] for group in groups for region in group["basins"]))
+    starts = [summary for summary in summaries if summary["over"] == "start"]
+    rows = [row for group in groups for row in _rows(group, starts)]
+    visits = [{**_kind(group), **region} for group in groups for region in group["basins"]]
+    moves = [row for group in groups for row in _moves(group)]
+    return [quality, _wide(MATRIX, names, _visited).of(rows), VISITS.of(visits), _wide(MOVES, names, _moved).of(moves)]
+
+
+def _wide(table: Table, names: Sequence[str], cell: Any) -> Table:
+    """A table with a column for each basin in the place of BASIN."""
+    columns: list[Column] = []
+    for column in table.columns:
+        if column.heading == "BASIN":
+            columns += [Column(basin, column.meaning, partial(cell, basin), stays=True) for basin in names]
+        else:
+            columns.append(column)
+    return table._replace(columns=columns)
+
+
+def _kind(row: Record) -> Record:
+    """What rows that are put together share."""
+    return {key: row[key] for key in ("tau", "n", *LAW_FIELDS) if key in row}
+
+
+def _rows(group: Record, starts: Sequence[Record]) -> Iterator[Record]:
+    """The starts of a group, all of them, and what draws give."""
+    yield from (start for start in starts if _kind(start) == _kind(group))
+    yield group
+    if group["expected_from"] == "draws":
+        yield {**_kind(group), "start": "draws", "chains": None, "unnamed": None,
+               "drawn": {region["basin"]: region["expected_share"] for region in group["basins"]}}
+
+
+def _visited(basin: str, row: Record) -> Cell:
+    keys = ("visited", "returned", "terminal", "share")
+    if "drawn" in row:
+        found: Record = {"share": row["drawn"].get(basin)}
+    else:
+        found = next((region for region in row["basins"] if region["basin"] == basin), {})
+    cell = several({key: share(found.get(key)) for key in keys})  # its values are shares, as in the records
+    shown = ("share",) if "drawn" in row else keys
+    return cell._replace(text=" ".join(_percent(found.get(key)).text for key in shown))
+
+
+def _moves(group: Record) -> Iterator[Record]:
+    """A row for each basin that was left."""
+    for source in dict.fromkeys(move["from"] for move in group["transitions"]):
+        found = [move for move in group["transitions"] if move["from"] == source]
+        yield {**_kind(group), "from": source, "moves": sum(move["count"] for move in found),
+               "to": {move["to"]: move for move in found}}
+
+
+def _moved(basin: str, row: Record) -> Cell:
+    move = row["to"].get(basin)
+    cell = several({"p": interval(*((move[key] for key in ("p", "p_low", "p_high")) if move else (None,) * 3))})
+    return cell if move else cell._replace(text="")

@@ -1,0 +1,163 @@
+"""mlm-couple: how long two chains take to meet."""
+
+import re
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mlmglauber.commands.shared.filter import Filter, filter_command
+from mlmglauber.commands.shared.options import (
+    Numbers,
+    Real,
+    Temperatures,
+    exact_option,
+    model_options,
+    spread_options,
+    text_options,
+)
+from mlmglauber.commands.shared.tables import table_options
+
+if TYPE_CHECKING:
+    from mlmglauber.commands.couple.pair import Unit
+
+DEFAULT_HORIZON = 25.0
+
+EXAMPLES = """\
+  mlm-couple --tau 0.5,1,2 --length 8,16 --pairs 20 < passages.txt | mlm-couple --summarize
+  echo "the cat sat on the mat" | mlm-couple --lag 50 --pairs 100 | mlm-couple --summarize --eps 0.25
+  mlm-couple --start perturb:1 --resume damage.jsonl passages.txt"""
+
+
+class Lengths(click.ParamType[list[int]]):
+    """One number of tokens or several with commas between."""
+
+    name = "lengths"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
+        if isinstance(value, list):
+            return value
+        parts = str(value).split(",")
+        if not all(re.fullmatch(r"[1-9][0-9]{0,5}", part) for part in parts) or len(set(parts)) < len(parts):
+            self.fail(f"{value!r}: give numbers of tokens, 1 or more, each once, as in 8,16,32")
+        return [int(part) for part in parts]
+
+
+class Start(click.ParamType[str]):
+    """pair, text, random, burned or perturb:K."""
+
+    name = "start"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not re.fullmatch(r"pair|text|random|burned|perturb:[1-9][0-9]{0,5}", str(value)):
+            self.fail(f"{value!r} is none of pair, text, random, burned, perturb:K with K sites")
+        return str(value)
+
+
+@filter_command(
+    "mlm-couple",
+    "Run pairs of Glauber chains together, same sites and coupled tokens, until they meet.\n\n"
+    "Reads lines of text, or records with `text` or `ids`; writes a run record, then one pair record for each pair, "
+    "temperature and length. With --lag the meeting times bound the distance to stationarity. --summarize reads pair "
+    "records, without a model.",
+    EXAMPLES,
+)
+@click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
+              help="Temperature, or several: each is run.")
+@click.option("--length", "lengths", type=Lengths(), metavar="N[,N]...",
+              help="Keep the first N tokens of each text; several are each run. Too short a text is skipped and "
+                   "counted.")
+@click.option("--start", type=Start(), metavar="KIND",
+              help="Where the chains start: pair, two consecutive inputs, the default; random, an input and random "
+                   "tokens; burned, two draws of an input after --burn-in; perturb:K, an input and its copy with K "
+                   "sites redrawn; text, the input, the default with --lag.")
+@click.option("-p", "--pairs", type=click.IntRange(1), metavar="P",
+              help="Pairs of each input, by default 1; with --start pair pairs in all, by default as many as the input "
+                   "has. Each at every temperature and length.")
+@click.option("--burn-in", type=click.IntRange(0), metavar="N",
+              help="With --start burned, steps each chain first runs alone; 10 sweeps by default.")
+@click.option("--coupling", type=click.Choice(["maximal", "race", "quantile"]), default="maximal", show_default=True,
+              help="How the two tokens of a step are drawn together.")
+@click.option("--replicas", type=click.IntRange(2), default=2, show_default=True, metavar="R",
+              help="With --coupling race, chains that move together: they have met when all agree.")
+@click.option("--lag", type=click.IntRange(0), default=0, show_default=True, metavar="L",
+              help="The first chain runs L steps ahead: an L-lag coupling.")
+@click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Give a pair up after N steps together.")
+@click.option("--horizon", type=Real(0, min_open=True), metavar="C",
+              help=f"Give a pair up after C n ln n steps; {DEFAULT_HORIZON:g} by default.")
+@click.option("--emit", type=click.IntRange(1), metavar="N",
+              help="Write the states of both chains every N steps too, to the end, also after they have met.")
+@click.option("--allow", metavar="WORD[,WORD]...",
+              help="Draw these tokens alone, each one piece of the vocabulary; their probabilities are renormalised.")
+@click.option("--seed", type=click.IntRange(0), help="Seed; drawn and recorded when absent.")
+@click.option("--cache-mb", type=click.IntRange(0), default=256, show_default=True, metavar="MB",
+              help="Memory for conditionals that were computed before.")
+@click.option("--resume", type=click.Path(), metavar="FILE",
+              help="Write to FILE; where an interrupted run left it, go on with that run.")
+@click.option("--summarize", is_flag=True, help="Read pair records and write their summaries.")
+@click.option("--budget", "budgets", type=Numbers(1e-9, 1e9), default="3,5,10", show_default=True, metavar="B[,B]...",
+              help="With --summarize: the crossover is where the median meeting time passes B n ln n; it depends on B.")
+@click.option("--eps", type=Numbers(1e-9, 1), default="0.25", show_default=True, metavar="E[,E]...",
+              help="With --summarize and lagged pairs: distances whose mixing times are told.")
+@table_options("summarize")
+@text_options
+@model_options
+@exact_option
+@spread_options
+def main(filter: Filter, resume: str | None, summarize: bool, budgets: list[float], eps: list[float],
+         table: str, **options: Any) -> None:
+    """Pairs of as many inputs as fill a batch run together; their records are written in input order."""
+    if summarize:
+        from mlmglauber.commands.couple.summary import summarise_pairs
+
+        summarise_pairs(filter, budgets, eps, table)
+        return
+    check(options)
+    if resume is not None and filter.output.path is not None:
+        raise click.UsageError("--resume writes to its own file; leave --output out")
+    from mlmglauber.commands.couple.run import Pairing
+    from mlmglauber.commands.shared.inputs import TEXTS, say_resumed, size_of
+
+    before = size_of(resume)
+    with Pairing(filter, options, resume) as pairing, filter.words.bar("pair records") as progress:
+        in_work: deque[Unit] = deque()
+        while True:
+            while pairing.has_room(in_work):
+                unit = pairing.next_unit(wait=not in_work)
+                if unit is None:
+                    break
+                in_work.append(unit)
+            if not in_work:
+                break
+            pairing.step(in_work)
+            while in_work and in_work[0].finished:
+                in_work.popleft()
+                progress(1)
+    if not pairing.seen and not pairing.too_short:
+        filter.lacks(*TEXTS)
+    elif not pairing.planned:
+        filter.words.empty = True  # that no pair was made is said
+    say_resumed(filter, resume, before)
+
+
+def check(options: dict[str, Any]) -> None:
+    """Usage errors of options that contradict each other; the defaults of those that depend on others."""
+    options["start"] = start = options["start"] or ("text" if options["lag"] else "pair")
+    if options["max_steps"] is not None and options["horizon"] is not None:
+        raise click.UsageError("--max-steps and --horizon exclude each other")
+    if options["max_steps"] is None and options["horizon"] is None:
+        options["horizon"] = DEFAULT_HORIZON
+    if options["replicas"] > 2 and options["coupling"] != "race":
+        raise click.UsageError("--replicas above 2 need --coupling race")
+    if options["replicas"] > 2 and options["lag"]:
+        raise click.UsageError("--lag is about two chains; leave --replicas out")
+    if options["lag"] and start.startswith("perturb"):
+        raise click.UsageError("--lag needs two draws of one start law; --start perturb gives none")
+    if start == "text" and not options["lag"]:
+        raise click.UsageError("two chains of one text have met already; --start text is for --lag")
+    if options["burn_in"] is not None and start != "burned":
+        raise click.UsageError("--burn-in is for --start burned")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""mlm-couple --summarize: pair records in, what they say together out."""
+
+from typing import Any
+
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.tables import shown, write_tables
+from mlmglauber.measures.meeting.summary import summarise
+from mlmglauber.measures.meeting.times import Kind, Pair
+from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.records import Record, names_of
+
+
+def summarise_pairs(filter: Filter, budgets: list[float], eps: list[float], table: str) -> None:
+    """Read all pair records, leave others out, and write the summaries, or tables of them."""
+    pairs: dict[Any, Pair] = {}
+
+    def handle(record: Record) -> None:
+        progress(1)
+        if record.get("type") == "pair":
+            key, pair = pair_of(record)
+            pairs[key] = pair
+
+    with filter.words.bar("records") as progress:
+        filter.each(handle)
+    if not pairs:
+        filter.lacks("pair record", "give what mlm-couple writes without --summarize")
+    summaries = list(summarise(list(pairs.values()), budgets, eps))
+    for summary in summaries:
+        if summary.get("lag_to_try") is not None:
+            filter.words.say(f"tau {summary['tau']:g}, n = {summary['n']}: the bound at t = 0 is "
+                             f"{summary['bound'][0]['tv']:.1f}, far above 1; try --lag {summary['lag_to_try']}")
+    if shown(filter, table):
+        from mlmglauber.commands.couple.table import couple_tables
+
+        write_tables(filter, table, couple_tables(summaries))
+        return
+    for summary in summaries:
+        filter.output.write(summary)
+
+
+def pair_of(record: Record) -> tuple[Any, Pair]:
+    """The key and what is summed up of a pair record; RecordError for one that mlm-couple did not write."""
+    kind = [_need(record, name, of) for name, of in (("model", str), ("coupling", str), ("start", str),
+                                                     ("lag", int), ("replicas", int))]
+    tau, n = float(_need(record, "tau", (int, float))), _need(record, "n", int)
+    run, name, number = names_of(record, "run", "id", "pair")
+    lag, limit, changed = kind[3], _need(record, "max_steps", int), _need(record, "last_change", int)
+    meeting = record.get("meeting")
+    if meeting is None:
+        if record.get("censored") is not True:
+            raise RecordError('neither "meeting" nor "censored"; these are not pair records of mlm-couple')
+    elif not lag <= _need(record, "meeting", int) <= lag + limit:
+        raise RecordError(f'"meeting" {meeting} lies outside the steps that were run; correct it')
+    sums = record.get("wasserstein")
+    if lag and meeting is not None and (not isinstance(sums, list) or not all(type(part) is int for part in sums)):
+        raise RecordError('"wasserstein" is no list of integers; it belongs to a pair with a lag')
+    steps = None if meeting is None else meeting - lag
+    pair = Pair(Kind(*kind), str(name), tau, n, steps, limit, changed, sums)
+    return (run, name, number, tau, n), pair
+
+
+def _need(record: Record, name: str, kind: Any) -> Any:
+    value = record.get(name)
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise RecordError(f'"{name}" is missing or of another type; these are not pair records of mlm-couple')
+    return value

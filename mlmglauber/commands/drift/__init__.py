@@ -1,0 +1,1 @@
+"""mlm-drift: how far a chain's embeddings go from a reference."""

@@ -1,0 +1,64 @@
+"""mlm-drift --reference FILE: the embeddings that chains are compared with, by id."""
+
+from typing import Any, NamedTuple
+
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.measures.drift.cosine import Reference
+from mlmglauber.stream.errors import MixedRecordsError, MlmError, RecordError
+from mlmglauber.stream.records import Record, has_vector, is_input, names_of, told
+from mlmglauber.stream.vectors import unpack
+
+
+class _Named(NamedTuple):
+    place: str
+    embedder: Any
+    reference: Reference
+
+
+class References:
+    """The references of a file: by id or, where it holds one alone, for all.
+
+    An id is a string, or the digits of an integer; a record without one is called by its place among the inputs of its
+    file, from 0 on, as mlm-sample calls it. MixedRecordsError for two references of one id.
+    """
+
+    def __init__(self, filter: Filter, path: str) -> None:
+        self.path, self._named = path, dict[str, _Named]()
+        other = Filter(filter.words, (path,), filter.strict, filter.output)
+        count = 0
+        for record in other.records():
+            if is_input(record):
+                with other.guard(other.place):
+                    self._take(record, other.place, count)
+                count += 1
+        other.conclude()
+        if not self._named:
+            raise MlmError(f"{path}: no record with an embedding; embed the references with mlm-embed")
+        self._only = next(iter(self._named)) if len(self._named) == 1 else None
+
+    def _take(self, record: Record, place: str, count: int) -> None:
+        if not has_vector(record):
+            return
+        name = own_id(record, count)
+        if name in self._named:
+            raise MixedRecordsError(f"{place}: a second reference of the id {name!r}, the first stands at "
+                                    f"{self._named[name].place}; leave one of them out")
+        (embedder,) = names_of(record, "embedder")
+        self._named[name] = _Named(place, embedder, Reference(unpack(record["embedding"])))
+
+    def find(self, record: Record, count: int, embedder: Any) -> Reference:
+        """The reference of a record, which is the count-th input, embedded by `embedder`."""
+        name = self._only or own_id(record, count)
+        named = self._named.get(name)
+        if named is None:
+            raise RecordError(f"{self.path} has no reference for the id {name!r}; add one")
+        if named.embedder != embedder:
+            raise MixedRecordsError(f"{named.place}: the reference is of another embedder ({told(named.embedder)}) "
+                                    f"than the records ({told(embedder)}); embed both alike, or there is no distance")
+        return named.reference
+
+
+def own_id(record: Record, count: int) -> str:
+    """What a record is called: its id as a string, else the number of inputs before it."""
+    (own,) = names_of(record, "id")
+    return str(count if own is None else own)

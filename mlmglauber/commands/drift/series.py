@@ -1,0 +1,59 @@
+"""mlm-drift --summary: the states of the input as the series of their chains."""
+
+from math import isfinite, nan
+from typing import Any
+
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.measures.drift.cosine import Reference, Vector
+from mlmglauber.measures.drift.series import Series
+from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.json_values import json_kind
+from mlmglauber.stream.records import Record, step_of, tau_and_n
+
+
+class AllSeries:
+    """The series of all chains, and one reference for all chains of a law, temperature and length.
+
+    fixed: whether drift is from embeddings of a file, not from a chain's own records; times then count from step 0.
+    """
+
+    def __init__(self, filter: Filter, fixed: bool) -> None:
+        self._filter, self._fixed = filter, fixed
+        self._chains: dict[Any, Series] = {}
+        self._common: dict[Any, Reference] = {}
+
+    def add(self, key: Any, record: Record, vector: Vector) -> None:
+        """One state: its record, with `drift` in it, and its vector."""
+        series = self._chains.get(key)
+        if series is None:
+            series = self._begin(key, record)
+        step = step_of(record, series.steps[-1] if series.steps else None)
+        group = (series.law, series.tau, series.n)
+        common = self._common.get(group)
+        if common is None or common.reason is not None:
+            common = Reference(vector)
+        if len(vector) != len(common.vector):
+            raise RecordError(f"an embedding of {len(vector)} dimensions, those before have {len(common.vector)}; "
+                              "embed all records with one model")
+        pll = record.get("pll")
+        if pll is not None and (type(pll) not in (int, float) or not isfinite(pll)):
+            raise RecordError(f'"pll" is {json_kind(pll)}, no log-likelihood; give state records of mlm-sample')
+        distance, _ = common.drift(vector)
+        self._common[group], self._chains[key] = common, series
+        series.steps.append(step)
+        series.drifts.append(nan if record["drift"] is None else record["drift"])
+        series.distances.append(nan if distance is None else distance)
+        series.truncated += bool(record.get("truncated"))
+        if pll is not None and series.n:
+            series.pll_steps.append(step)
+            series.plls.append(pll / series.n)
+
+    def _begin(self, key: Any, record: Record) -> Series:
+        run = self._filter.runs.of(record)
+        coupled = record.get("coupled")
+        return Series(key[0], key[1], key[2], *tau_and_n(record), run.law, run.law.fields(), 0 if self._fixed else None,
+                      bool(run.shows_all), None if coupled is None else str(coupled))
+
+    def all(self) -> list[Series]:
+        """The series, in the order of their first states."""
+        return list(self._chains.values())

@@ -1,0 +1,1 @@
+"""mlm-embed: embeddings of texts."""

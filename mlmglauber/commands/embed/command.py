@@ -1,0 +1,204 @@
+"""mlm-embed: sentence embeddings for every record that has a text."""
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mlmglauber.commands.shared.filter import Filter, filter_command
+from mlmglauber.commands.shared.options import device_options, spread_options, text_options
+from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.printable import counted, were
+from mlmglauber.stream.records import SCHEMA, Record, has_masks, text_of
+
+if TYPE_CHECKING:
+    from mlmglauber.models.embedding import Embedded, Embedder
+
+EXAMPLES = """\
+  mlm-sample --tau 1 --steps 2000 passages.txt | mlm-embed | mlm-drift --summary
+  echo "the cat sat on the mat" | mlm-embed --encoding base64
+  mlm-embed --pca 2 states.jsonl > plane.jsonl"""
+
+
+OWN_FIELDS = ("truncated", "text_tokens", "embedding_reason")
+"""Fields that an embedding before this one may have left."""
+
+
+@filter_command(
+    "mlm-embed",
+    "Add `embedding`, a sentence embedding of `text`, to every record that has a text; the others pass.\n\n"
+    "Streams, in constant memory; identical texts are embedded once. --pca holds all records. A text that the model "
+    "cuts short is marked `truncated` and counted.",
+    EXAMPLES,
+)
+@click.option("-m", "--model", default="all-MiniLM-L6-v2", show_default=True, envvar="MLM_EMBEDDER", show_envvar=True,
+              metavar="NAME", help="Sentence-transformers model: a name or a directory.")
+@click.option("--encoding", type=click.Choice(["float", "base64"]), default="float", show_default=True,
+              help="A list of numbers, or base64 of little-endian float32: smaller, and ten times faster to read.")
+@click.option("--dims", type=click.IntRange(1), metavar="K", help="Keep the first K dimensions.")
+@click.option("--normalize", is_flag=True, help="Scale each embedding to length 1.")
+@click.option("--prompt", metavar="TEXT", help="Put TEXT before each text, as it stands.")
+@click.option("--prompt-name", metavar="NAME", help="Put the model's own prompt of that name before each text; by "
+              "default its default prompt, where it has one.")
+@click.option("--pca", type=click.IntRange(1), metavar="K",
+              help="Replace embeddings by their first K principal components, as far as there are so many; holds all "
+                   "records in memory.")
+@click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Texts a forward pass.")
+@text_options
+@device_options
+@spread_options
+def main(filter: Filter, pca: int | None, encoding: str, **options: Any) -> None:
+    """Records as they come, in batches of what has arrived."""
+    if options["prompt"] is not None and options["prompt_name"] is not None:
+        raise click.UsageError("--prompt and --prompt-name exclude each other")
+    job = _Job(filter, encoding, pca, options)
+    with filter.words.bar("records") as progress:
+        for batch in filter.batches(options["batch_size"], plain_text=True):
+            job.add(batch)
+            progress(len(batch))
+    job.finish()
+
+
+def _is_text(record: Record) -> bool:
+    """Whether a record is to have an embedding: a state with masked sites has none."""
+    return "text" in record and not has_masks(record)
+
+
+class _Job:
+    """The embedder, opened when the first text comes, and the records that --pca holds back."""
+
+    def __init__(self, filter: Filter, encoding: str, pca: int | None, options: dict[str, Any]) -> None:
+        self.filter, self.encoding, self.pca, self.options = filter, encoding, pca, options
+        self.embedder: Embedder | None = None
+        self.truncated = 0
+        self.headed = False
+        self.held: list[Record] = []
+        self.vectors: list[Any] = []
+
+    def add(self, batch: list[tuple[str, Record]]) -> None:
+        good = []
+        for place, record in batch:
+            with self.filter.guard(place):
+                if "text" in record:
+                    text_of(record)
+                good.append((place, record))
+        texts = [record["text"] for _, record in good if _is_text(record)]
+        if texts:
+            found = self._open().encode(texts)
+        row = 0
+        for place, record in good:
+            if _is_text(record):
+                with self.filter.guard(place):
+                    self._embed(record, found, row)
+                    self._out(record)
+                row += 1
+            else:
+                if self.filter.leaves_out(record, "given no embedding"):
+                    for field in (*OWN_FIELDS, "embedder"):
+                        record.pop(field, None)
+                    record |= {"embedding": None, "embedding_reason": "masked sites: no text"}
+                self._out(record)
+        self.filter.output.flush()
+
+    def _out(self, record: Record) -> None:
+        """Write a record, or hold it until all are here."""
+        if self.pca is None:
+            self.filter.output.write(record)
+        else:
+            self.held.append(record)
+
+    def _embed(self, record: Record, found: "Embedded", row: int) -> None:
+        """Add to a record what was found for its text; RecordError for a vector that cannot be used."""
+        import numpy as np
+
+        vector, tokens = found.vectors[row], int(found.tokens[row])
+        assert self.embedder is not None
+        if not np.isfinite(vector).all():
+            raise RecordError("the embedding is not finite; shorten the text, or use another model")
+        if found.truncated[row] and self.filter.strict:
+            raise RecordError(f"a text of {tokens} tokens, the model takes {self.embedder.max_tokens}; shorten it, or "
+                              "leave --strict out")
+        if not self.headed and self.pca is None:
+            self.filter.output.write(self._run_record({}))
+            self.headed = True
+        record["embedder"] = self.embedder.identity
+        for field in OWN_FIELDS:
+            record.pop(field, None)
+        if found.truncated[row]:
+            record |= {"truncated": True, "text_tokens": tokens}
+            self.truncated += 1
+        if self.pca is None:
+            record["embedding"] = self._packed(vector)
+        else:
+            self.vectors.append(vector)
+
+    def _packed(self, vector: Any) -> Any:
+        from mlmglauber.stream.vectors import pack
+
+        return pack(vector, self.encoding)
+
+    def _open(self) -> "Embedder":
+        if self.embedder is None:
+            from mlmglauber.models.embedding import Embedder
+
+            options = self.options
+            opening = {"rows": options["batch_size"], **{key: options[key] for key in (
+                "revision", "device", "trust_remote_code", "allow_pickle", "normalize", "prompt", "prompt_name",
+                "dims")}}
+            self.embedder = self.filter.once(("embedder", options["model"], *opening.values()),
+                                             lambda: Embedder.open(options["model"], **opening))
+        return self.embedder
+
+    def _run_record(self, more: Record) -> Record:
+        assert self.embedder is not None
+        told = {key: self.options[key] for key in ("batch_size", "prompt", "prompt_name")} | {
+            "encoding": self.encoding, "pca": self.pca}
+        return {"type": "run", "schema": SCHEMA, "run": self.embedder.identity, "command": "mlm-embed",
+                **self.embedder.describe(), **more, "options": told}
+
+    def finish(self) -> None:
+        """Under --pca everything is written here: the projection needs all records."""
+        if self.vectors:
+            self._project()
+        else:
+            for record in self.held:
+                self.filter.output.write(record)
+        if self.truncated:
+            assert self.embedder is not None
+            self.filter.words.say(f"{counted(self.truncated, 'text')} of more than {self.embedder.max_tokens} tokens "
+                                  f"{were(self.truncated)} cut short (`truncated`)")
+        if self.embedder is None:
+            self.filter.lacks("record with a `text`", "--text-field names the field that holds it", empty=False)
+
+    def _project(self) -> None:
+        """Components in the place of embeddings; where the vectors span fewer dimensions, so many and the reason."""
+        import numpy as np
+
+        from mlmglauber.measures.drift.projection import project
+
+        assert self.pca is not None
+        projection = project(np.array(self.vectors), self.pca)
+        rank = len(projection.explained)
+        explained = [*projection.explained.tolist(), *[None] * (self.pca - rank)]
+        reason = {}
+        if rank < self.pca:
+            why = (f"{counted(len(self.vectors), 'embedding')} of {counted(rank, 'dimension')} "
+                   f"about their mean, {self.pca} asked for")
+            reason = {"pca_reason": why}
+            self.filter.words.say(f"--pca {self.pca}: {why}; the others are left out")
+        self.filter.output.write(self._run_record({"pca_explained": explained, **reason}))
+        space = hashlib.blake2b(np.vstack([projection.mean, projection.components]).astype("<f4").tobytes(),
+                                digest_size=2).hexdigest()
+        points = iter(projection.points.astype(np.float32))
+        for record in self.held:
+            if _is_text(record):
+                point = next(points)
+                record["embedding"] = self._packed(point) if rank else None
+                record["embedder"] += f"/pca{self.pca}-{space}"  # another space than that of the whole embeddings
+                if not rank:
+                    record["embedding_reason"] = reason["pca_reason"]
+            self.filter.output.write(record)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""mlm-exact: a small chain, solved exactly."""

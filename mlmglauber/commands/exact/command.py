@@ -1,0 +1,107 @@
+"""mlm-exact: a model restricted to few tokens a site, solved."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mlmglauber.commands.shared.filter import Filter, filter_command
+from mlmglauber.commands.shared.options import Real, Sites, Temperatures, model_options, text_options
+from mlmglauber.commands.shared.tables import FORMS, table_options, write_tables
+from mlmglauber.stream.errors import RecordError
+
+if TYPE_CHECKING:
+    from mlmglauber.commands.shared.inputs import Input, Inputs
+    from mlmglauber.measures.exact.restriction import Restriction
+    from mlmglauber.stream.records import Record
+
+EXAMPLES = """\
+  echo "the cat sat on the mat" | mlm-exact --top 2 --tau 0.5,1,2
+  mlm-exact --vocab "cat,dog,man" --sites 1,5 passages.txt | jq '[.tau, .tmix, .bound]'
+  mlm-exact --vocab "a,b,c" --compare chains.jsonl texts.txt"""
+
+
+@filter_command(
+    "mlm-exact",
+    "Restrict a model to few tokens a site and solve the Glauber chain exactly: stationary law, second eigenvalue, "
+    "mixing time, influences and the bound that they give, incompatibility, escape.\n\n"
+    "Reads texts or records with `text` or `ids`; writes one `exact` record a text and temperature. The conditionals "
+    "are computed once for all temperatures.",
+    EXAMPLES,
+)
+@click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
+              help="Temperature, or several.")
+@click.option("--vocab", metavar="WORD[,WORD]...", help="The tokens of every free site, each one piece.")
+@click.option("--top", type=click.IntRange(1), metavar="M",
+              help="The M likeliest tokens of each free site given the rest of the text, its own token among them.")
+@click.option("--sites", type=Sites(), metavar="SITES",
+              help="The free sites, from 0 on, as in 0,3,5-7; the others keep their tokens. By default all, or those "
+              "that a state's chain moves.")
+@click.option("--length", type=click.IntRange(1), metavar="N",
+              help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
+@click.option("--max-states", type=click.IntRange(1), default=20_000, show_default=True, metavar="N",
+              help="Refuse a text with more states than that.")
+@click.option("--eps", type=Real(0, 1, min_open=True, max_open=True), default=0.25, show_default=True,
+              metavar="EPS", help="The distance from stationarity that counts as mixed.")
+@click.option("--likeliest", type=click.IntRange(0), default=5, show_default=True, metavar="K",
+              help="Tell the K likeliest states.")
+@click.option("--influences", is_flag=True, help="Write the matrix of influences too.")
+@click.option("--compare", type=click.Path(), metavar="FILE",
+              help="States of mlm-sample under the same restriction, held against the exact law.")
+@table_options(by_default=False)
+@text_options
+@model_options
+def main(filter: Filter, table: str, **options: Any) -> None:
+    """One text at a time: its conditionals, then its chain at each temperature."""
+    if (options["vocab"] is None) == (options["top"] is None):
+        raise click.UsageError("give --vocab or --top, and not both")
+    from mlmglauber.commands.exact.records import Sampled, records
+    from mlmglauber.commands.shared.inputs import Inputs
+    from mlmglauber.models.opening import open_model
+
+    # All rows of a text are of one length: none is padded.
+    solved: list[Record] = []
+    keep = solved.append if table in FORMS else None
+    inputs = Inputs(filter, "mlm-exact", options, partial(open_model, exact_width=True),
+                    None if keep is None else lambda record: None)  # a table has no place for records that pass
+    inputs.summed = keep is not None
+    sampled = Sampled(filter, options["compare"]) if options["compare"] is not None else None
+    for batch in inputs.batches(1):
+        for text in batch:
+            with filter.guard(text.place):
+                space = _restriction(inputs, text)
+                for record in records(inputs, text, space, sampled):
+                    (keep or filter.output.write)(record)
+    if keep is not None:
+        from mlmglauber.commands.exact.table import exact_tables
+
+        write_tables(filter, table, exact_tables(solved))
+
+
+def _restriction(inputs: "Inputs", text: "Input") -> "Restriction":
+    """The states of a text; RecordError when they are too many."""
+    import numpy as np
+
+    from mlmglauber.measures.exact.restriction import Restriction, likeliest
+    from mlmglauber.models.restricted import tokens_of
+
+    options, n = inputs.options, len(text.ids)
+    assert inputs.model is not None
+    frozen = text.frozen(None)
+    sites = options["sites"] if options["sites"] is not None else [site for site in range(n) if site not in frozen]
+    if sites[-1] >= n:
+        raise RecordError(f"--sites names site {sites[-1]}, the text has sites 0 to {n - 1}")
+    ids = np.array(text.ids)
+    if options["vocab"] is not None:
+        choices = [tokens_of(inputs.model, options["vocab"], "--vocab")] * len(sites)
+    else:
+        choices = likeliest(text.model, ids, sites, options["top"])
+    space = Restriction(ids, sites, choices)
+    if space.states > options["max_states"]:
+        raise RecordError(f"{space.states} states ({' x '.join(map(str, space.shape))}), --max-states allows "
+                          f"{options['max_states']}; give fewer tokens or --sites, or allow more")
+    return space
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""The records of mlm-exact: what a restricted chain's solution says, and what sampled states say of it."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from mlmglauber.commands.shared.chain_run import ChainModels, ChainRun
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.inputs import Input, Inputs
+from mlmglauber.dynamics.glauber import NotFiniteError
+from mlmglauber.measures.exact.agreement import agreement, spacing, thinned
+from mlmglauber.measures.exact.finite_chain import FiniteChain, attractors
+from mlmglauber.measures.exact.restriction import Restriction
+from mlmglauber.measures.exact.solve import Exact, Rectangles, rectangles, solve
+from mlmglauber.models.conditionals import TextModel
+from mlmglauber.stream.errors import RecordError, UsageError
+from mlmglauber.stream.records import Record
+
+
+def records(inputs: Inputs, text: Input, space: Restriction, sampled: "Sampled | None") -> Iterator[Record]:
+    """One record for each temperature; the conditionals are computed once."""
+    options, model = inputs.options, inputs.model
+    assert model is not None
+    try:
+        with inputs.filter.words.bar(f"records: conditionals of {text.name}", space.rows) as told:
+            base = space.log_probs(model, model.rows, told)
+    except NotFiniteError as error:
+        raise RecordError(f"the model's conditional at site {error.row} is no law over its tokens; choose others"
+                          ) from error
+    warm = FiniteChain(space.shape, base, 1.0)
+    basins, found, given = attractors(warm), rectangles(space.shape, base), space.place(text.ids)
+    for tau in options["tau"]:
+        exact = solve(FiniteChain(space.shape, base, tau), basins, found, options["eps"], given)
+        record: Record = {"type": "exact", "run": inputs.run, "id": text.name, "tau": tau, "n": len(text.ids),
+                          "text": model.decode(text.ids), "sites": space.sites,
+                          "choices": [[model.decode([int(token)]) for token in tokens] for tokens in space.choices],
+                          "states": space.states, "eps": options["eps"]}
+        record |= _law(exact, model, space, options["likeliest"]) | _mixing(exact, given)
+        record |= _influence(exact, options["influences"]) | _incompatibility(exact, found, tau)
+        if sampled is not None:
+            assert inputs.chains is not None
+            record["compare"] = sampled.against(exact, space, text.name, tau, inputs.chains)
+        yield text.answer(record)
+
+
+def _told(values: Record, reasons: Record) -> Record:
+    """Values with the reasons of those that are null."""
+    missing = {name: reason for name, reason in reasons.items() if name in values and values[name] is None}
+    return values | {f"{name}_reason": reason for name, reason in missing.items()}
+
+
+def _law(exact: Exact, model: TextModel, space: Restriction, count: int) -> Record:
+    if exact.law is None:
+        return _told({"likeliest": None, "basin": None}, exact.reasons)
+    states = []
+    for state in np.argsort(-exact.law, kind="stable")[:count].tolist():
+        ids, escape = space.ids(state), float(exact.escape[state])
+        states.append(_told({"text": model.decode(ids), "ids": ids, "probability": float(exact.law[state]),
+                             "escape": escape, "residence": 1 / escape if escape > 0 else None},
+                            {"residence": "the state is never left"}))
+    basin = exact.basin
+    assert basin is not None
+    told = {"states": basin.states, "mass": basin.mass, "conductance": basin.conductance}
+    error = {} if exact.error is None else {"law_error": exact.error}
+    return {"likeliest": states, **error, "basin": _told(told, {"conductance": basin.reason})}
+
+
+def _mixing(exact: Exact, given: int | None) -> Record:
+    mixing, second = exact.mixing, exact.second
+    told = {"second_modulus": second.modulus, "second_complex": second.is_complex, "tmix": mixing.worst,
+            "tmix_exact": mixing.exact, "tmix_text": mixing.given}
+    if not mixing.exact:
+        bounds = {"tmix_low": mixing.low, "tmix_high": mixing.high}
+        told |= {name: bound for name, bound in bounds.items() if bound is not None}
+    reason = mixing.reason or "over the longest time that was followed"
+    return _told(told, {"tmix": reason, "second_modulus": second.reason,
+                        "tmix_text": reason if given is not None else "the text is none of the states"})
+
+
+def _influence(exact: Exact, matrix: bool) -> Record:
+    c = exact.influences
+    told = {"alpha": exact.alpha, "row_sums": c.sum(axis=1).tolist(), "column_sums": c.sum(axis=0).tolist(),
+            "spectral_radius": exact.spectral_radius, "bound": exact.bound}
+    return _told(told | ({"influences": c.tolist()} if matrix else {}), exact.reasons)
+
+
+def _incompatibility(exact: Exact, found: Rectangles, tau: float) -> Record:
+    """delta is that of tau = 1 divided by tau."""
+    mean, largest = (None if value is None or tau == 0 else value / tau for value in (found.mean, found.largest))
+    told = {"rectangles": found.number, "mean_abs_delta": mean, "max_abs_delta": largest,
+            "entropy_production": exact.entropy_production, "scan_tv": exact.scan_tv, "reversible": exact.reversible}
+    reason = found.reason or "delta / tau has no limit at tau = 0"
+    return _told(told, {"mean_abs_delta": reason, "max_abs_delta": reason, **exact.reasons})
+
+
+class Sampled:
+    """The states of a file by text and temperature; they are held in memory, 4 bytes a token and some 200 a state."""
+
+    def __init__(self, filter: Filter, path: str) -> None:
+        self.path = path
+        self._chains: dict[tuple[str, float], dict[tuple[ChainRun, int], list[tuple[int, Any]]]] = {}
+        other = Filter(filter.words, (path,), filter.strict, filter.output)
+        for record in other.records():
+            if record.get("type") == "state" and not filter.leaves_out(record):
+                with other.guard(other.place):
+                    self._keep(record, other.runs.of(record))
+        other.conclude()
+
+    def _keep(self, record: Record, run: ChainRun) -> None:
+        try:
+            chains = self._chains.setdefault((str(record["id"]), float(record["tau"])), {})
+            states = chains.setdefault((run, int(record["chain"])), [])
+            states.append((int(record["step"]), np.array(record["ids"], dtype=np.int32)))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise RecordError(f"no state of mlm-sample ({error}); give its output to --compare") from error
+        if run.scan != "random":
+            raise UsageError(f"--compare {self.path}: a run of another scan than random, whose law is another; sample "
+                             "with --scan random")
+
+    def against(self, exact: Exact, space: Restriction, name: str, tau: float, models: ChainModels) -> Record:
+        """The chains of a text at a temperature against the exact law; UsageError for those of another model."""
+        chains = self._chains.get((name, tau), {})
+        none: Record = {"chains": len(chains), "tv": None, "p_value": None}
+        modulus = exact.second.modulus
+        if not chains:
+            return none | {"reason": f"{self.path} has no state of this text at this temperature"}
+        others = [_other_law(run, space, models) for run, _ in chains]
+        if exact.law is None or modulus is None or (apart := spacing(modulus)) is None:
+            return none | {"reason": "the law or its second eigenvalue is not known"}
+        counts, outside = np.zeros(space.states, dtype=np.int64), 0
+        for (run, _), states in chains.items():
+            states.sort(key=lambda state: state[0])
+            for k in thinned(np.array([step for step, _ in states]), apart, bool(run.shows_all)).tolist():
+                place = space.place(states[k][1])
+                if place is None:
+                    outside += 1
+                else:
+                    counts[place] += 1
+        none |= {"thin": apart, "outside": outside}
+        if outside:
+            return none | {"reason": "states outside the restriction; sample with --allow and the same --freeze"}
+        if reasons := [why for why in others if why is not None]:
+            return none | {"reason": reasons[0]}
+        found = agreement(counts, exact.law)._asdict()
+        reason = found.pop("reason")
+        return none | found | ({} if reason is None else {"reason": reason})
+
+
+def _other_law(run: ChainRun, space: Restriction, models: ChainModels) -> str | None:
+    """Why chains, though all their states lie in the restriction, may not be of its law; None where they are."""
+    if not run.known:
+        return "no run record before the states: their model, scan, --allow and --freeze are not known"
+    allowed = np.flatnonzero(models.of(run).allowed)
+    if run.free_sites(len(space.text)) != tuple(space.sites):
+        return f"run {run.run} draws at other sites than the free ones; sample with the same --freeze"
+    if any(not np.array_equal(tokens, allowed) for tokens in space.choices):
+        return f"run {run.run} draws other tokens than the choices; sample with --allow and the same words"
+    return None

@@ -1,0 +1,194 @@
+"""Influence records and their summaries: the numbers of one context, and what contexts say together."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from mlmglauber.commands.shared.inputs import Input
+from mlmglauber.commands.traps.margins import bound_fields
+from mlmglauber.measures.influence.context import Compared
+from mlmglauber.measures.influence.crossing import Crossing, Room
+from mlmglauber.measures.influence.matrix import (
+    Matrix,
+    alphas,
+    certified_alpha,
+    certified_tau,
+    mean_over,
+    mixing_bound,
+    oscillation_bound,
+)
+from mlmglauber.measures.influence.replacements import TYPICAL
+from mlmglauber.measures.traps.margins import Margins
+from mlmglauber.models.conditionals import Ids
+from mlmglauber.models.head_bound import HeadBound
+from mlmglauber.stream.records import Record, chain_key
+
+ABOVE = "alpha is 1 or above"
+
+
+def context_fields(options: dict[str, Any], taus: list[float], sites: Ids, found: Compared, k: int, head: HeadBound,
+                   told: Margins) -> Record:
+    """The fields of one context at its k-th temperature."""
+    tau, n, draw = taus[k], len(sites), options["draw"]
+    matrix, moved = found.matrix(k), found.oscillation_matrix()
+    drawn: Record = {"sites": sites.tolist(), "estimate": "lower", "draw": draw,
+                     **({"draw_tau": taus[0]} if draw == "conditional" else {}), "changes": len(found.changes.places)}
+    return {**drawn, **sizes(matrix, moved, tau, options["eps"]), "row_sums": matrix.sum(axis=1).tolist(),
+            "column_sums": matrix.sum(axis=0).tolist(), **typical(draw, found.mean_contraction(k)),
+            **certified(head, n, tau, options["eps"]), **margin_fields(told),
+            **(matrices(matrix, moved) if options["matrix"] else {})}
+
+
+def sizes(matrix: Matrix, moved: Matrix, tau: float, eps: float) -> Record:
+    """The alphas of a matrix of sampled influences, the bounds if they were alpha, and what sampled D_ij say."""
+    n, size = len(matrix), alphas(matrix)
+    above = oscillation_bound(moved, tau)
+    record: Record = {
+        "alpha_row": size.row, "alpha_column": size.column, "alpha_spectral": size.spectral, "eps": eps,
+        "tmix_if_alpha": mixing_bound(size.row, n, eps), "tmix_if_alpha_column": mixing_bound(size.column, n, eps),
+    }
+    if min(record["tmix_if_alpha"] or 0, record["tmix_if_alpha_column"] or 0) == 0:
+        record["tmix_reason"] = ABOVE
+    return record | _told(float(moved.max()), "oscillation", "a token has probability 0 in one of two contexts") | {
+        "alpha_oscillation": alphas(above).row}
+
+
+def typical(draw: str, value: float | None) -> Record:
+    """The contraction of one context's pairs, None where they are not typical."""
+    if draw not in TYPICAL:
+        return {"contraction": None, "contraction_reason": f"the replacements of --draw {draw} are chosen, not typical"}
+    reason = {} if value is not None else {"contraction_reason": "there is no other token to draw"}
+    return {"contraction": value, **reason}
+
+
+def certified(head: HeadBound, n: int, tau: float | None, eps: float) -> Record:
+    """What the model's head proves of every text of n free sites."""
+    if head.oscillation is None:
+        record: Record = {"head_oscillation": None, "certified_tau": None, "certified_reason": head.reason}
+        return record if tau is None else record | {"certified_alpha": None, "certified_tmix": None}
+    record = {"head_oscillation": head.oscillation, "certified_tau": certified_tau(head.oscillation, n)}
+    if tau is None:
+        return record
+    alpha = certified_alpha(head.oscillation, n, tau)
+    record |= {"certified_alpha": alpha, "certified_tmix": mixing_bound(alpha, n, eps)}
+    return record if alpha < 1 else record | {"certified_reason": "certified_tmix: certified_alpha is 1 or above"}
+
+
+def margin_fields(told: Margins) -> Record:
+    """Margins, escape and residence of a state at a temperature."""
+    never = "the token of a site is never drawn, or none but it"
+    gamma = [value if np.isfinite(value) else None for value in told.gamma.tolist()]
+    return {"gamma": gamma, **_told(told.margin, "margin", never), "escape": told.escape,
+            **bound_fields("escape_bound", told.bound),
+            **_told(told.residence, "residence", "the state is never left at this tau")}
+
+
+def matrices(matrix: Matrix, moved: Matrix) -> Record:
+    """c_ij and D_ij, row i the site whose conditional moves, column j the site that is changed."""
+    whole = [[value if np.isfinite(value) else None for value in row] for row in moved.tolist()]
+    return {"matrix": matrix.tolist(), "oscillations": whole}
+
+
+def _told(value: float, name: str, reason: str) -> Record:
+    """A number, or null with its reason where it is infinite."""
+    return {name: value} if np.isfinite(value) else {name: None, f"{name}_reason": reason}
+
+
+def allowed_field(allow: tuple[str, ...] | None) -> Record:
+    """The field that names the only words that the contexts' chains may draw; none where they may draw all."""
+    return {} if allow is None else {"allow": ",".join(allow)}
+
+
+class _Kind(NamedTuple):
+    """What contexts that are put together share: their length, their free sites, the words that may be drawn."""
+
+    n: int
+    sites: tuple[int, ...]
+    allow: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, text: Input, sites: Ids) -> "_Kind":
+        return cls(len(text.ids), tuple(sites.tolist()), text.chain.law.allow)
+
+
+class _Group:
+    """The contexts of one temperature and kind."""
+
+    def __init__(self, sites: Ids) -> None:
+        self.sites, self.count = sites, 0
+        self.matrix, self.moved = np.zeros((len(sites), len(sites))), np.zeros((len(sites), len(sites)))
+        self.contractions: list[float] = []
+        self.texts: list[Any] = []
+        self.chains: list[Any] = []
+
+
+def _order(kind: _Kind) -> tuple[int, tuple[int, ...], tuple[str, ...]]:
+    return kind.n, kind.sites, kind.allow or ()
+
+
+class Tally:
+    """What --summary holds: entrywise largest matrices, contractions, and rows that crossings are looked for in."""
+
+    def __init__(self, options: dict[str, Any]) -> None:
+        self.options = options
+        self.room = Room(options["keep_mb"] << 20)
+        self.groups: dict[tuple[float, _Kind], _Group] = {}
+        self.crossings: dict[_Kind, Crossing] = {}
+
+    def crossing(self, text: Input, sites: Ids) -> Crossing:
+        """The crossing of texts like this one with these free sites."""
+        kind = _Kind.of(text, sites)
+        if kind not in self.crossings:
+            self.crossings[kind] = Crossing(len(sites), self.room)
+        return self.crossings[kind]
+
+    def take(self, tau: float, sites: Ids, found: Compared, k: int, text: Input) -> None:
+        """One context at its k-th temperature."""
+        group = self.groups.setdefault((tau, _Kind.of(text, sites)), _Group(sites))
+        group.count += 1
+        group.matrix = np.maximum(group.matrix, found.matrix(k))
+        group.moved = np.maximum(group.moved, found.oscillation_matrix())
+        contraction, record = found.mean_contraction(k), text.record
+        if contraction is not None:
+            state = record.get("type") == "state"
+            chain = chain_key(record) if state else text.name
+            group.contractions.append(contraction)
+            group.chains.append(chain)
+            group.texts.append(chain[1] if state else text.name)
+
+    def summaries(self, run: str, head: HeadBound | None, advance: Callable[[float], None]) -> Iterator[Record]:
+        """A summary for each temperature and kind of contexts, then one for each kind."""
+        if head is None:
+            return
+        eps = self.options["eps"]
+        for (tau, kind), group in sorted(self.groups.items(), key=lambda item: (item[0][0], *_order(item[0][1]))):
+            yield {"type": "summary", "of": "influence", "over": "group", "run": run, "tau": tau, "n": kind.n,
+                   **allowed_field(kind.allow), "sites": group.sites.tolist(), "count": group.count,
+                   "estimate": "lower", "draw": self.options["draw"], **sizes(group.matrix, group.moved, tau, eps),
+                   "row_sums": group.matrix.sum(axis=1).tolist(), "column_sums": group.matrix.sum(axis=0).tolist(),
+                   **self._typical(group), **certified(head, len(group.sites), tau, eps),
+                   **(matrices(group.matrix, group.moved) if self.options["matrix"] else {})}
+        for kind, crossing in sorted(self.crossings.items(), key=lambda item: _order(item[0])):
+            crossing.advance = advance
+            brackets: Record | None = None
+            if self.options["keep_mb"]:
+                brackets = {name: crossing.bracket(k)._asdict() for k, name in enumerate(("row", "column", "spectral"))}
+            reason = {} if brackets else {"crossing_reason": "not looked for with --keep-mb 0"}
+            yield {"type": "summary", "of": "influence", "over": "length", "run": run, "n": kind.n, "estimate": "lower",
+                   **allowed_field(kind.allow), "sites": list(kind.sites), "draw": self.options["draw"],
+                   "crossing": brackets, **reason,
+                   **certified(head, crossing.n, None, eps)}
+
+    def _typical(self, group: _Group) -> Record:
+        """The mean contraction and its interval, over texts or, for one text, over its chains."""
+        draw = self.options["draw"]
+        if draw not in TYPICAL or not group.contractions:
+            return typical(draw, None)
+        over, names = "texts", group.texts
+        if len(set(names)) < 2 and len(set(group.chains)) > 1:
+            over, names = "chains", group.chains
+        found, count = mean_over(names, group.contractions)
+        reason = {"contraction_reason": found.reason} if found.reason else {}
+        return {"contraction": found.value, "contraction_low": found.low, "contraction_high": found.high,
+                "contraction_over": over, "contraction_count": count, **reason}

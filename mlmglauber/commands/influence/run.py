@@ -1,0 +1,129 @@
+"""The contexts of mlm-influence: changed, compared, written as records or kept for the summary."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from mlmglauber.commands.influence.records import Tally, allowed_field, context_fields
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.inputs import Input, Inputs, text_exact
+from mlmglauber.commands.shared.tables import shown, write_tables
+from mlmglauber.dynamics.glauber import NotFiniteError
+from mlmglauber.dynamics.randomness import Stream, drawn_seed
+from mlmglauber.measures.influence.context import Advance, Compared, ascend, check_rows, compare
+from mlmglauber.measures.influence.replacements import Ascent, draw_changes
+from mlmglauber.measures.traps.margins import margins, site_rows
+from mlmglauber.models.conditionals import Floats, Ids
+from mlmglauber.models.head_bound import HeadBound, head_bound
+from mlmglauber.models.token_vectors import token_vectors
+from mlmglauber.models.words import pieces, split_words
+from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.records import Record
+
+BATCH = 16
+"""Texts that share a progress bar."""
+
+
+class Influences:
+    """One run of mlm-influence."""
+
+    def __init__(self, filter: Filter, options: dict[str, Any]) -> None:
+        self.filter, self.options = filter, options
+        if options["seed"] is None:
+            options["seed"] = drawn_seed()
+        told = {key: value for key, value in options.items() if key not in ("summary", "keep_mb", "matrix", "table")}
+        self.inputs = Inputs(filter, "mlm-influence", told, write=self._pass)
+        self.inputs.summed = bool(options["summary"])
+        self.tally = Tally(options)
+        self.as_table = options["summary"] and shown(filter, options["table"])
+        self.head: HeadBound | None = None
+        self.vectors: Any = None
+        self.done = 0.0
+
+    def run(self) -> None:
+        """Answer every text; with --summary sum them up at the end."""
+        for batch in self.inputs.batches(BATCH):
+            with self.filter.words.bar("conditionals", sum(map(self._most_rows, batch))) as progress:
+                for text in batch:
+                    self.done = 0.0
+                    with self.filter.guard(text.place):
+                        self._answer(text, partial(self._advance, progress))
+                    progress(self._most_rows(text) - self.done)  # equal replacements were computed once
+                    self.filter.output.flush()
+        if self.options["summary"]:
+            with self.filter.words.bar("temperatures") as progress:
+                summaries = list(self.tally.summaries(self.inputs.run, self.head, progress))
+            if self.as_table:
+                from mlmglauber.commands.influence.table import influence_tables
+
+                write_tables(self.filter, self.options["table"], influence_tables(summaries))
+                return
+            for record in summaries:
+                self.filter.output.write(record)
+
+    def _advance(self, progress: Advance, rows: float) -> None:
+        self.done += rows
+        progress(rows)
+
+    def _most_rows(self, text: Input) -> int:
+        n = len(text.ids) - len(self.options["freeze"] or [])
+        return int(max(0, n * (1 + (n - 1) * self.options["replacements"])))
+
+    def _pass(self, record: Record) -> None:
+        """The run record, and records that are no texts; under --summary these are left out."""
+        ours = record["type"] == "run" and record.get("run") == self.inputs.run
+        if not self.options["summary"] or (ours and not self.as_table):
+            self.filter.output.write(record)
+
+    def _answer(self, text: Input, progress: Advance) -> None:
+        model, options = text.model, self.options
+        taus = options["tau"] or [own_tau(text)]
+        ids, sites = np.array(text.ids), np.setdiff1d(np.arange(len(text.ids)), text.frozen(options["freeze"]))
+        try:
+            base = site_rows(model, ids, sites)
+            check_rows(base)
+            progress(len(sites))
+            found = self._compare(text, ids, sites, base, taus, progress)
+        except NotFiniteError as error:
+            raise RecordError("the model's conditionals are not finite; the text is left out") from error
+        if self.head is None:
+            self.head = head_bound(self.inputs.model)  # of all tokens: it holds for the chain's own too
+        for k, tau in enumerate(taus):
+            if options["summary"]:
+                self.tally.take(tau, sites, found, k, text)
+                continue
+            told = margins(base, ids[sites], tau, int(model.allowed.sum()))
+            record: Record = {"type": "influence", "run": self.inputs.run, "id": text.name, "tau": tau, "n": len(ids),
+                              **allowed_field(text.chain.law.allow)}
+            record |= context_fields(options, taus, sites, found, k, self.head, told)
+            if options["matrix"]:
+                record |= {"ids": text.ids, "pieces": pieces(model, text.ids)}
+                record["words"] = [model.decode([token]) for token in text.ids]
+            whole = model.decode(text.ids)
+            record |= {"split_words": split_words(model, text.ids), "text": whole, **text_exact(model, whole, text.ids)}
+            self.filter.output.write(text.answer(record))
+        if options["summary"]:
+            self.tally.crossing(text, sites).move(found.oscillation_matrix())
+
+    def _compare(self, text: Input, ids: Ids, sites: Ids, base: Floats, taus: list[float],
+                 progress: Advance) -> Compared:
+        model, options, count = text.model, self.options, self.options["replacements"]
+        keep = self.tally.crossing(text, sites).take if options["summary"] and options["keep_mb"] else None
+        if options["draw"] == "worst":
+            if self.vectors is None:
+                self.vectors = token_vectors(self.inputs.model)
+            ascent = Ascent(self.vectors, ids[sites], model.allowed, count)
+            return ascend(model, ids, sites, base, ascent, taus, keep, progress)
+        uniforms = Stream(options["seed"], text.name, 0, "replacement").uniforms(0, len(ids) * count)
+        changes = draw_changes(options["draw"], base, ids[sites], model.allowed,
+                               uniforms.reshape(len(ids), count)[sites], taus[0])
+        return compare(model, ids, sites, base, changes, taus, keep, progress)
+
+
+def own_tau(text: Input) -> float:
+    """The temperature of the chain that a state is of; 1 for a text."""
+    if "tau" in text.record and text.record["tau"] is None:
+        raise RecordError('"tau" is null, no temperature; correct it, or give --tau')
+    tau = text.chain.tau_of(text.record)
+    return 1.0 if tau is None else tau

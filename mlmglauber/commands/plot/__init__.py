@@ -1,0 +1,1 @@
+"""mlm-plot: pictures of records."""

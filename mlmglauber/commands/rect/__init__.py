@@ -1,0 +1,1 @@
+"""mlm-rect: the rectangle test of whether conditionals fit a joint law."""

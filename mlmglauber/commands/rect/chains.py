@@ -1,0 +1,157 @@
+"""mlm-rect --path: entropy production of chains, from their own state records."""
+
+from array import array
+from math import inf
+from typing import Any
+
+import numpy as np
+
+from mlmglauber.commands.shared.chain_run import ChainRun, Law
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.tables import shown, write_tables
+from mlmglauber.measures.rectangle.irreversibility import Production, of_chain, of_group
+from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.json_values import as_json
+from mlmglauber.stream.records import Record, chain_key, step_of, tau_and_n
+
+LEFT_OUT = 5
+"""One part in so many of a chain is left out as its burn-in, where none is given."""
+
+
+MEANINGLESS = ("other_scan", "zero_temperature")
+"""Reasons for which a mean of log p(new) - log p(old) is no entropy production."""
+
+
+class _Path:
+    """One chain: the steps at which it changed and what each change gained."""
+
+    def __init__(self, record: Record, run: ChainRun) -> None:
+        self.key = {key: record.get(key) for key in ("run", "id", "chain", "tau", "n")}
+        tau_and_n(record)
+        self.run, self.tau = run, run.tau_of(record)
+        self.ids = list(record["ids"])
+        self.first = self.last = step_of(record, None)
+        self.steps, self.gains = array("q"), array("d")
+        self.broken = False
+
+    def take(self, record: Record) -> None:
+        """The next record; RecordError, once, where changes are missing between it and the one before."""
+        if self.broken:
+            return
+        step, site, new = record["step"], record.get("site"), record.get("new")
+        after = list(self.ids)
+        follows = type(step) is int and self.last < step < 1 << 62 and type(site) is int and 0 <= site < len(after)
+        if follows and type(site) is int:
+            follows = after[site] == record.get("old")
+            after[site] = new
+        if not follows or after != record["ids"] or "logp_new" not in record:
+            self.broken = True
+            raise RecordError(f"the state of step {step} is not one update after that of step {self.last}, or has no "
+                              "`logp_old` and `logp_new`; sample with --on-change or --every 1. The chain is left out")
+        if record["old"] != new:
+            old, now = record.get("logp_old"), record["logp_new"]
+            if not all(type(logp) in (int, float) and -1e100 < logp < 1 for logp in (now, now if old is None else old)):
+                self.broken = True
+                raise RecordError('"logp_old" or "logp_new" is no log-probability; the chain is left out')
+            self.steps.append(step)
+            self.gains.append(inf if old is None else now - old)
+        self.ids, self.last = after, step
+
+    def production(self, burn_in: int | None) -> tuple[Production, int]:
+        """(entropy production, steps left out)."""
+        left_out = (self.last - self.first) // LEFT_OUT if burn_in is None else burn_in
+        steps, gains = np.frombuffer(self.steps, np.int64), np.frombuffer(self.gains)
+        found = of_chain(steps, gains, self.last, self.first + left_out)
+        return (found if (why := self._meaningless()) is None else _without_number(found, why)), left_out
+
+    def _meaningless(self) -> str | None:
+        """Why the mean over these updates is no entropy production; None where it is."""
+        if self.run.scan != "random":
+            return "other_scan"
+        return "zero_temperature" if self.tau == 0 else None
+
+
+def follow(filter: Filter, burn_in: int | None, summary: bool, table: str) -> None:
+    """A summary record for each chain and, with --summary, for each temperature and length; other records are left out.
+
+    Holds 16 bytes a change.
+    """
+    paths: dict[Any, _Path] = {}
+
+    def handle(record: Record) -> None:
+        progress(1)
+        if record.get("type") != "state":
+            return
+        if not isinstance(record.get("ids"), list) or type(record.get("step")) is not int:
+            raise RecordError('a state without "ids" or "step"; --path reads the records of mlm-sample')
+        if filter.leaves_out(record):
+            return
+        key = chain_key(record)
+        if key in paths:
+            paths[key].take(record)
+        else:
+            paths[key] = _Path(record, filter.runs.of(record))
+
+    with filter.words.bar("records") as progress:
+        filter.each(handle)
+    if not paths:
+        filter.lacks("state record", "give what mlm-sample --on-change writes")
+    groups: dict[tuple[Law, float | None, int | None], list[tuple[Production, str]]] = {}
+    records = []
+    for path in paths.values():
+        if path.broken:
+            continue
+        try:
+            production, left_out = path.production(burn_in)
+        except ValueError as error:
+            chain, text = as_json(path.key["chain"]), as_json(path.key["id"])
+            filter.bad(RecordError(f"chain {chain} of {text}: {error}; give longer chains, or another --burn-in"),
+                       filter.place)
+            continue
+        law = path.run.law
+        records.append({"type": "summary", "of": "state", "over": "chain", **path.key, **law.fields(),
+                        "burn_in": left_out, **_told(production)})
+        groups.setdefault((law, path.key["tau"], path.key["n"]), []).append((production, str(path.key["id"])))
+    _say_doubts(filter, list(paths.values()))
+    wholes = [{"type": "summary", "of": "state", "over": "group", "tau": tau, "n": n, **law.fields(),
+               "chains": len(members), "texts": len({text for _, text in members}), **_told(_together(members))}
+              for (law, tau, n), members in sorted(groups.items(), key=lambda item: tuple(
+                   (part is None, part or 0) for part in item[0][1:]))]
+    if summary and shown(filter, table):
+        from mlmglauber.commands.rect.table import production_tables
+
+        write_tables(filter, table, production_tables(wholes))
+        return
+    for record in records + wholes if summary else records:
+        filter.output.write(record)
+
+
+def _together(members: list[tuple[Production, str]]) -> Production:
+    """Chains of one law, temperature and length."""
+    chains = [chain for chain, _ in members]
+    why = next((chain.reason for chain in chains if chain.reason in MEANINGLESS), None)
+    found = of_group(chains, [text for _, text in members])
+    return found if why is None else _without_number(found, why)
+
+
+def _without_number(production: Production, reason: str) -> Production:
+    return Production(None, None, None, production.steps, production.changes, None, reason, halves=production.halves)
+
+
+def _say_doubts(filter: Filter, paths: list[_Path]) -> None:
+    """What the user should know of the runs."""
+    others = sorted({path.run.scan for path in paths if path.run.scan != "random"})
+    if others:
+        filter.words.say(f"chains of another scan ({', '.join(others)}) have no entropy production of the random-scan "
+                         "dynamics; sample with --scan random")
+    unknown = sorted({str(path.key["run"]) for path in paths if not path.run.known})
+    if unknown:
+        filter.words.say(f"no run record came before the states of {', '.join(unknown)}: they are taken for chains of "
+                         "random scan; give the records as mlm-sample wrote them")
+
+
+def _told(production: Production) -> Record:
+    told = {"entropy_production": production.mean, "production_low": production.low, "production_high": production.high,
+            "interval": production.by, "production_halves": production.means and list(production.means),
+            "boundary": production.boundary, "steps": production.steps, "changes": production.changes}
+    return told | ({"production_reason": production.reason} if production.reason else {})

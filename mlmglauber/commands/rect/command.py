@@ -1,0 +1,73 @@
+"""mlm-rect: whether a model's conditionals are those of any joint law."""
+
+from typing import Any
+
+import click
+
+from mlmglauber.commands.shared.filter import Filter, filter_command
+from mlmglauber.commands.shared.options import Real, Sites, model_options, spread_options, text_options
+from mlmglauber.commands.shared.tables import table_options
+
+EXAMPLES = """\
+  echo "the cat sat on the mat" | mlm-rect --site cat --to dog --site mat --to rug
+  mlm-rect --rectangles 200 --summary < passages.txt
+  mlm-sample --on-change --steps 5000 < passages.txt | mlm-rect --path --summary"""
+
+
+@filter_command(
+    "mlm-rect",
+    "The rectangle test: `delta`, by how much the two ways of changing two tokens disagree on what the change is "
+    "worth, in nats. It is zero for every rectangle if and only if the conditionals fit a joint law.\n\n"
+    "Reads texts or states; writes a run record and rectangle records. Rectangles are given by --site and --to, by "
+    "`i`, `j`, `to_i`, `to_j` in the records, or drawn. Streams; --summary holds 40 bytes a rectangle.",
+    EXAMPLES,
+)
+@click.option("--site", multiple=True, metavar="SITE", help="A site: its number from 0 on, or its word; give two.")
+@click.option("--to", multiple=True, metavar="WORD", help="What to put at each --site, in the same order.")
+@click.option("-r", "--rectangles", type=click.IntRange(1), default=20, show_default=True, metavar="R",
+              help="Rectangles drawn for each text that names none.")
+@click.option("--gap", type=click.IntRange(1), metavar="G", help="Draw sites G apart; any two by default.")
+@click.option("--draw", type=click.Choice(["conditional", "uniform", "top"]), default="conditional", show_default=True,
+              help="Alternatives: from the conditional at tau 1 without the present token, uniform, or the likeliest.")
+@click.option("-t", "--tau", type=Real(0, min_open=True), default=1.0, show_default=True, metavar="TAU",
+              help="Temperature; delta is exactly that of 1 divided by TAU.")
+@click.option("--noise/--no-noise", default=True, show_default=True,
+              help="Compute each rectangle again in another order and padding, to tell what rounding alone gives.")
+@click.option("--summary", is_flag=True,
+              help="Summaries in the place of the records, also of rectangle records in the input.")
+@table_options("summary")
+@click.option("--fail-above", type=Real(0), metavar="X", help="End with status 1 if the mean |delta| is "
+              "above X nats.")
+@click.option("--path", is_flag=True,
+              help="Read chains that tell every change and write their entropy production; no model is used.")
+@click.option("--burn-in", type=click.IntRange(0), metavar="N",
+              help="With --path, steps left out of each chain; a fifth of it by default.")
+@click.option("--length", type=click.IntRange(2), metavar="N",
+              help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
+@click.option("--freeze", type=Sites(), metavar="SITES", help="Sites that are no part of a rectangle, as in 0,3,5-7.")
+@click.option("--seed", type=click.IntRange(0), help="Seed of what is drawn; drawn itself and recorded when absent.")
+@text_options
+@model_options
+@spread_options
+def main(filter: Filter, path: bool, burn_in: int | None, **options: Any) -> None:
+    """Rectangles of texts with a model, or with --path entropy production of chains without one."""
+    if burn_in is not None and not path:
+        raise click.UsageError("--burn-in is of --path")
+    if path:
+        if options["site"] or options["to"]:
+            raise click.UsageError("--path reads chains; --site and --to name a rectangle")
+        if options["fail_above"] is not None:
+            raise click.UsageError("--fail-above is about |delta|; --path has none")
+        from mlmglauber.commands.rect.chains import follow
+
+        follow(filter, burn_in, options["summary"], options["table"])
+        return
+    if (len(options["site"]), len(options["to"])) not in ((0, 0), (2, 2)):
+        raise click.UsageError("a rectangle needs two --site and two --to, in the same order")
+    from mlmglauber.commands.rect.run import Rectangles
+
+    Rectangles(filter, options).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""mlm-sample: Glauber chains from texts."""

@@ -1,0 +1,133 @@
+"""mlm-sample: Glauber chains from texts."""
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mlmglauber.commands.shared.filter import Filter, filter_command
+from mlmglauber.commands.shared.options import (
+    Sites,
+    Temperatures,
+    exact_option,
+    model_options,
+    spread_options,
+    text_options,
+)
+from mlmglauber.commands.shared.tables import FORMS, table_options
+
+if TYPE_CHECKING:
+    from mlmglauber.commands.sample.run import Walk
+
+DEFAULT_SWEEPS = 100
+
+EXAMPLES = """\
+  echo "the cat sat on the mat" | mlm-sample --tau 0.5 --sweeps 20 --seed 1
+  mlm-sample --tau 0.5,1,2 --chains 4 --steps 2000 passages.txt | mlm-embed | mlm-drift --summary
+  mlm-sample --on-change --steps 100000 --resume chain.jsonl passages.txt"""
+
+
+@filter_command(
+    "mlm-sample",
+    "Run Glauber chains from texts: pick a site, mask it, redraw its token from a masked language model, repeat.\n\n"
+    "Reads lines of text, or records with `text` or `ids`; writes one run record a temperature, then state records. "
+    "One step is one update of one site; n steps are one sweep.",
+    EXAMPLES,
+)
+@click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
+              help="Temperature, or several: each is run. 0 takes the likeliest token.")
+@click.option("--steps", type=click.IntRange(0), help="Length of a chain in steps.")
+@click.option("--sweeps", type=click.IntRange(0), help=f"Length of a chain in sweeps; {DEFAULT_SWEEPS} by default.")
+@click.option("-c", "--chains", type=click.IntRange(1), default=1, show_default=True, help="Chains a text.")
+@click.option("--every", type=click.IntRange(1), metavar="N", help="Write every Nth state; once a sweep by default.")
+@click.option("--on-change", is_flag=True, help="Write every change of state and the last state: the whole trajectory.")
+@click.option("--energy", type=click.IntRange(0), default=0, metavar="N",
+              help="Every N steps, write the state with `pll`, its pseudo-log-likelihood in nats at tau 1.")
+@click.option("--burn-in", type=click.IntRange(0), default=0, show_default=True, metavar="N",
+              help="Steps run before the first state is written.")
+@click.option("--scan", type=click.Choice(["random", "permutation", "systematic"]), default="random",
+              show_default=True, help="How the next site is chosen.")
+@click.option("--init", type=click.Choice(["text", "mask", "random"]), default="text", show_default=True,
+              help="The first state: the text, all masked, or tokens drawn uniformly.")
+@click.option("--length", type=click.IntRange(1), metavar="N",
+              help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
+@click.option("--freeze", type=Sites(), metavar="SITES", help="Sites kept as they are, from 0 on, as in 0,3,5-7.")
+@click.option("--allow", metavar="WORD[,WORD]...",
+              help="Draw these tokens alone, each one piece of the vocabulary; their probabilities are renormalised.")
+@click.option("--seed", type=click.IntRange(0), help="Seed; drawn and recorded when absent.")
+@click.option("--engine", type=click.Choice(["fast", "plain"]), default="fast", show_default=True,
+              help="plain computes every step anew, the reference; the states are the same.")
+@click.option("--cache-mb", type=click.IntRange(0), default=256, show_default=True, metavar="MB",
+              help="Memory for conditionals that were computed before.")
+@click.option("--resume", type=click.Path(), metavar="FILE",
+              help="Write to FILE; where an interrupted run left it, go on with that run.")
+@click.option("--from-run", type=click.Path(), metavar="FILE",
+              help="Run again what FILE's run records tell: their model, seed, temperatures and options; give the same "
+                   "input.")
+@click.option("--check", is_flag=True,
+              help="With --from-run, write nothing and end with status 1 at the first line that is not FILE's.")
+@table_options(by_default=False)
+@text_options
+@model_options
+@exact_option
+@spread_options
+def main(filter: Filter, table: str, resume: str | None, from_run: str | None, check: bool, **options: Any) -> None:
+    """Chains of as many texts as fill a batch run together; their states are written in input order."""
+    again = None
+    if from_run is not None:
+        from mlmglauber.commands.sample.rerun import recorded
+
+        again = recorded(from_run)
+        options |= again.options
+    if check:
+        if from_run is None:
+            raise click.UsageError("--check compares with the FILE of --from-run")
+        from mlmglauber.stream.output import Comparing
+
+        filter.output = Comparing(from_run)
+        filter.lines.before_wait = filter.output.flush
+    if options["steps"] is not None and options["sweeps"] is not None:
+        raise click.UsageError("--steps and --sweeps exclude each other")
+    if options["every"] is not None and options["on_change"]:
+        raise click.UsageError("--every and --on-change exclude each other")
+    if resume is not None and filter.output.path is not None:
+        raise click.UsageError("--resume writes to its own file; leave --output out")
+    if options["steps"] is None and options["sweeps"] is None:
+        options["sweeps"] = DEFAULT_SWEEPS
+    tally = None
+    if table in FORMS:
+        if check or resume is not None:
+            raise click.UsageError("--table writes no states; --check and --resume are about states")
+        from mlmglauber.commands.sample.table import Tally
+
+        filter.output = tally = Tally(filter.output)
+    from mlmglauber.commands.sample.run import Journey
+    from mlmglauber.commands.shared.inputs import TEXTS, say_resumed, size_of
+
+    before = size_of(resume)
+    with Journey(filter, options, resume, again) as journey, filter.words.bar("records") as progress:
+        in_work: deque[Walk] = deque()
+        while True:
+            while journey.has_room(in_work):
+                walk = journey.next_walk(wait=not in_work)
+                if walk is None:
+                    break
+                in_work.append(walk)
+            if not in_work:
+                break
+            journey.step(in_work)
+            while in_work and in_work[0].finished:
+                in_work.popleft()
+                progress(1)
+    if check:
+        filter.output.finish()
+        filter.words.say(f"every record is that of {from_run}")
+    if tally is not None:
+        tally.show(filter, table)
+    if not journey.seen and not journey.too_short:
+        filter.lacks(*TEXTS[:2], empty=tally is not None)
+    say_resumed(filter, resume, before)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,54 @@
+"""A run again from its own records: mlm-sample --from-run."""
+
+from typing import Any, NamedTuple
+
+from mlmglauber.commands.shared.inputs import DRAW_VERSION
+from mlmglauber.stream.errors import MlmError, UsageError
+from mlmglauber.stream.records import Lines, Record, parse
+
+
+class Recorded(NamedTuple):
+    """What the run records of a file say: the options, the run ids, and the versions it was computed with."""
+
+    path: str
+    options: dict[str, Any]
+    runs: frozenset[str]
+    hash: str | None
+    versions: dict[str, str]
+
+
+def recorded(path: str) -> Recorded:
+    """The run records at the head of a file of mlm-sample; UsageError where there are none."""
+    runs: list[Record] = []
+    for line in Lines([path]):
+        record = parse(line, plain_text=False) or {}
+        if record.get("type") == "run" and record.get("command") == "mlm-sample":
+            runs.append(record)
+        elif record.get("type") == "state":
+            break
+    if not runs:
+        raise UsageError(f"{path}: no run record of mlm-sample at its head; give a file that mlm-sample wrote")
+    first = runs[0]
+    if first.get("draw", 1) != DRAW_VERSION:
+        raise UsageError(f"{path}: its chains were drawn by version {first.get('draw', 1)} of the draw, this is "
+                         f"version {DRAW_VERSION}: the same seed gives other chains; run it anew")
+    options = first["options"] | {"model": first["model"], "dtype": first["dtype"], "seed": first["seed"],
+                                  "tau": [run["tau"] for run in runs if run["seed"] == first["seed"]]}
+    if first["class"] == "TableConditional":  # a table has one number format alone
+        options["dtype"] = "auto"
+    options["exact"] = options["dtype"] in ("bfloat16", "float16") and first["precision"] == "float64"
+    if first.get("revision"):
+        options["revision"] = first["revision"]
+    return Recorded(path, options, frozenset(run["run"] for run in runs), first.get("hash"), first["versions"])
+
+
+def check_same(was: Recorded, runs: set[str], described: dict[str, Any]) -> str | None:
+    """MlmError where the model or the input are not those of the recorded run; a warning where the versions differ."""
+    if was.hash != described.get("hash"):
+        raise MlmError(f"{was.path}: the weights had the hash {was.hash}, those of {described['model']} now have "
+                       f"{described.get('hash')}; give the model of that run")
+    if runs != was.runs:
+        raise MlmError(f"{was.path}: the first record of the input is not that of the run; give the same input")
+    differing = [f"{name} {version} then, {described['versions'].get(name)} now"
+                 for name, version in was.versions.items() if described["versions"].get(name) != version]
+    return f"{was.path}: other versions than in that run: {', '.join(differing)}" if differing else None

@@ -1,0 +1,63 @@
+"""The table of mlm-sample --table: the states that would be written, counted in their place."""
+
+from typing import Any
+
+import numpy as np
+import orjson
+
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.tables import Column, Table, count, number, share, write_tables
+from mlmglauber.measures.statistics.chain_summary import Seen, summarise
+from mlmglauber.stream.output import Output
+from mlmglauber.stream.records import chain_key
+
+CHAINS = Table("Chains by temperature and length", (
+    Column("tau", "Temperature.", lambda row: number(row[0][0])),
+    Column("n", "Tokens of a text.", lambda row: count(row[0][1])),
+    Column("texts", "Number of texts.", lambda row: count(row[1])),
+    Column("chains", "Number of chains.", lambda row: count(row[2].chains)),
+    Column("steps", "Steps that every chain made.", lambda row: count(row[2].steps)),
+    Column("states", "States that would have been written: see --every and --on-change.",
+           lambda row: count(row[2].states)),
+    Column("moved", "Share of these, first ones left out, that differ from the one before.",
+           lambda row: share(row[2].moved)),
+    Column("unmoved chains", "Chains whose states were all the same.", lambda row: count(row[2].unmoved)),
+    Column("sites changed", "Share of sites at which the last state differs from the first, mean over chains.",
+           lambda row: share(row[2].distance)),
+    Column("pll a token", "With --energy, pseudo-log-likelihood of the last states a token, nats, mean over chains.",
+           lambda row: "" if row[2].pll is None else number(row[2].pll)),
+))
+TABLES = (CHAINS,)
+
+
+class Tally(Output):
+    """Takes the lines of a run in the place of its output; holds two states a chain."""
+
+    def __init__(self, output: Output) -> None:
+        self.output, self.path = output, output.path
+        self._chains: dict[Any, tuple[float, Seen]] = {}
+
+    def write_line(self, line: bytes) -> None:
+        record = orjson.loads(line)
+        if record.get("type") != "state":
+            return
+        key, ids = chain_key(record), np.array(record["ids"])
+        if key not in self._chains:
+            self._chains[key] = (record["tau"], Seen(record["step"], ids))
+        else:
+            self._chains[key][1].take(record["step"], ids)
+        if record.get("pll") is not None:
+            self._chains[key][1].pll = record["pll"]
+
+    def flush(self) -> None:
+        pass
+
+    def show(self, filter: Filter, form: str) -> None:
+        """The table, to the output that was there before."""
+        filter.output = self.output
+        groups: dict[tuple[float, int], list[tuple[Any, Seen]]] = {}
+        for key, (tau, chain) in self._chains.items():
+            groups.setdefault((tau, len(chain.last)), []).append((key, chain))
+        rows = [(group, len({key[:2] for key, _ in members}), summarise([chain for _, chain in members]))
+                for group, members in sorted(groups.items())]
+        write_tables(filter, form, [CHAINS.of(rows)])

@@ -1,0 +1,1 @@
+"""What all commands share: the record loop, options, inputs, tables and the process they run in."""

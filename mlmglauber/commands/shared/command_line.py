@@ -1,0 +1,71 @@
+"""The command line of every command: usage errors in two lines, values in UTF-8, lists that stand once."""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from mlmglauber.commands.shared.standard_streams import occupy_streams
+from mlmglauber.stream.errors import ExitStatus
+from mlmglauber.stream.printable import printable
+
+
+class Command(click.Command):
+    """A click command whose usage errors are two lines and whose examples keep their shape."""
+
+    function: Callable[..., None]
+    """What it does with a Filter and its options: what a worker of another process calls."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write(f"\nExamples:\n\n{self.epilog}\n\n")
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click's, but an option that takes a list stands once: of two lists the first would be dropped."""
+        _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+        for option in {param for param in order if order.count(param) > 1}:
+            if isinstance(option, click.Option) and takes_list(option):
+                form = "0,3,5-7" if option.metavar == "SITES" else option.metavar
+                raise click.UsageError(f"{option.opts[-1]} stands twice; write one list, as in {form}", ctx)
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click's, with values decoded as UTF-8 whatever the locale; the names of files may be any bytes."""
+        for param in self.params:
+            if param.name in ctx.params and not _names_file(param):
+                try:
+                    ctx.params[param.name] = _as_utf_8(ctx.params[param.name])
+                except UnicodeDecodeError:
+                    name = param.opts[-1] if isinstance(param, click.Option) else param.human_readable_name
+                    raise click.UsageError(f"the value of {name} is not UTF-8; write it in UTF-8", ctx) from None
+        return super().invoke(ctx)
+
+    def main(self, args: Sequence[str] | None = None, **kwargs: Any) -> Any:  # type: ignore[override]
+        name = str(self.name)
+        occupy_streams()
+        try:
+            return super().main(args, prog_name=name, standalone_mode=False)
+        except click.UsageError as error:
+            print(f"{name}: {printable(error.format_message())}\nTry '{name} --help'.", file=sys.stderr)
+            status = ExitStatus.USAGE
+        except (click.Abort, KeyboardInterrupt):
+            status = ExitStatus.INTERRUPTED
+        raise SystemExit(int(status))
+
+
+def takes_list(option: click.Option) -> bool:
+    """Whether the value of an option is a list, as its metavar tells: SITES, or NAME[,NAME]..."""
+    return not option.multiple and ("[," in (option.metavar or "") or option.metavar == "SITES")
+
+
+def _names_file(param: click.Parameter) -> bool:
+    return isinstance(param.type, click.Path) or "FILE" in (param.metavar or "")
+
+
+def _as_utf_8(value: Any) -> Any:
+    if isinstance(value, str) and not value.isascii():
+        return os.fsencode(value).decode("utf-8")
+    if isinstance(value, (tuple, list)):
+        return type(value)(map(_as_utf_8, value))
+    return value

@@ -1,0 +1,1 @@
+"""One run on the workers of dask.distributed."""

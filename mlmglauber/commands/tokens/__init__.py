@@ -1,0 +1,1 @@
+"""mlm-tokens: how a model cuts texts into tokens."""

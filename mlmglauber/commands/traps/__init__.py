@@ -1,0 +1,1 @@
+"""mlm-traps: where chains get stuck, and why."""

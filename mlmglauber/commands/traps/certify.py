@@ -1,0 +1,167 @@
+"""mlm-traps --certify and --scan-tokens: whether copies of a token beget copies, and how long they would last."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.inputs import Input, Inputs, texts_at_once
+from mlmglauber.dynamics.randomness import Stream, drawn_seed
+from mlmglauber.dynamics.token_copies import filled, thinned
+from mlmglauber.measures.traps.token_count import Level, Values, basin, chances, change, fall_time, growing, level
+from mlmglauber.models.conditionals import Floats, Ids, TextModel
+from mlmglauber.models.words import token_of
+from mlmglauber.stream.errors import RecordError, UsageError
+from mlmglauber.stream.records import Record
+
+MORE = 4
+"""So many times the tokens asked for are looked at closely."""
+
+
+class Certificates:
+    """One run of --certify, --scan-tokens or both; holds as many texts as there are contexts."""
+
+    def __init__(self, filter: Filter, options: dict[str, Any]) -> None:
+        if options["seed"] is None:
+            options["seed"] = drawn_seed()
+        self.filter, self.inputs = filter, Inputs(filter, "mlm-traps", options)
+        self.words, self.contexts, self.draw = options["certify"], options["contexts"], options["draw"]
+        self.scan, self.candidates = options["scan_tokens"], options["candidates"]
+        self.taus, self.seed, self.rows = options["tau"], options["seed"], texts_at_once(options)
+        self.texts: list[Input] = []
+
+    def run(self) -> None:
+        """The first texts make the contexts; the others are checked and no more."""
+        for batch in self.inputs.batches(self.rows):
+            for text in batch[: self.contexts - len(self.texts)]:
+                with self.filter.guard(text.place):
+                    if text.chain.law.restrictions():
+                        raise RecordError("a state of a run with --allow or --freeze, while copies are looked for in "
+                                          "the whole model at all sites; give its text without its ids")
+                    self.texts.append(text)
+        if not self.texts:
+            return
+        model = self.inputs.model
+        assert model is not None
+        lengths = {len(text.ids) for text in self.texts}
+        if len(lengths) > 1:
+            raise UsageError(f"texts of {min(lengths)} to {max(lengths)} tokens; give --length, all need the same one")
+        try:
+            tokens = [named_token(model, word) for word in self.words]
+        except RecordError as error:
+            raise UsageError(f"--certify: {error.what}") from error
+        n = lengths.pop()
+        if self.scan is not None:
+            for record in self._scan(model, n, self.scan):
+                self.filter.output.write(record)
+        with self.filter.words.bar("numbers of copies", len(tokens) * len(self.taus) * (n + 1)) as progress:
+            for token in tokens:
+                for tau in self.taus:
+                    levels: list[Level | None] = []
+                    for k, states in enumerate(self._states(model, token, tau, n)):
+                        levels.append(self._level(model, token, tau, k, states))
+                        progress(1)
+                    self.filter.output.write({"type": "summary", "of": "trap", "over": "token", "run": self.inputs.run,
+                                              "tau": tau, "n": n, "token": token, "word": model.decode([token]),
+                                              "draw": self.draw, "contexts": self.contexts, **certificate(n, levels)})
+                    self.filter.output.flush()
+
+    def _level(self, model: TextModel, token: int, tau: float, k: int, states: Ids) -> Level | None:
+        """The drift at k copies; None where every text has more copies of its own."""
+        if not len(states):
+            return None
+        n = states.shape[1]
+        distinct, places = np.unique(states[:1] if k == n else states, axis=0, return_inverse=True)
+        stays = self._chances(model, distinct, [token] * len(distinct), [tau])[0]
+        changes = [change(state, token, row) for state, row in zip(distinct, stays, strict=True)]
+        return level(k, n, [changes[place] for place in places.ravel()], len(distinct))
+
+    def _states(self, model: TextModel, token: int, tau: float, n: int) -> list[Ids]:
+        """For k = 0 ... n the states with k copies, one for each context as far as there are."""
+        contexts = [self.texts[number % len(self.texts)] for number in range(self.contexts)]
+        uniforms = np.array([Stream(self.seed, text.name, number, "copies").uniforms(0, 2 * n)
+                             for number, text in enumerate(contexts)])
+        orders = uniforms[:, :n].argsort(axis=1, kind="stable")
+        if self.draw == "texts":
+            return filled([np.array(text.ids) for text in contexts], token, orders)
+        try:
+            return thinned(model, token, tau, orders, uniforms[:, n:], self.rows)
+        except ValueError as error:
+            raise RecordError(f"{error} beside copies of {model.decode([token])!r}; --draw texts may do") from error
+
+    def _chances(self, model: TextModel, states: Ids, tokens: Sequence[int], taus: Sequence[float],
+                 sites: Sequence[int] | None = None) -> Values:
+        """(temperatures, states, sites) the chance of each state's token at each site, all sites by default."""
+        wanted = np.arange(states.shape[1]) if sites is None else np.array(sites)
+        ids, places = np.repeat(states, len(wanted), axis=0), np.tile(wanted, len(states))
+        asked = np.repeat(tokens, len(wanted))
+        found = np.empty((len(taus), len(ids)))
+        for start in range(0, len(ids), self.rows):
+            here = slice(start, start + self.rows)
+            rows = log_probs(model, ids[here], places[here])
+            for k, tau in enumerate(taus):
+                found[k, here] = chances(rows, asked[here], tau)
+        return found.reshape(len(taus), len(states), len(wanted))
+
+    def _scan(self, model: TextModel, n: int, count: int) -> Iterator[Record]:
+        """The tokens that hold themselves best: of those likely in the texts, by one site, then by all sites."""
+        total = np.zeros(model.vocab_size)
+        for text in self.texts:
+            total += np.exp(log_probs(model, np.repeat([text.ids], n, axis=0), np.arange(n)).astype(np.float64)).sum(0)
+        candidates = np.flatnonzero(model.allowed)
+        candidates = candidates[np.argsort(-total[candidates], kind="stable")[: self.candidates]]
+        middle = self._chances(model, np.repeat(candidates[:, None], n, axis=1), candidates.tolist(), self.taus[:1],
+                               [n // 2])[0, :, 0]
+        close = candidates[np.argsort(-middle, kind="stable")[: MORE * count]]
+        stays = self._chances(model, np.repeat(close[:, None], n, axis=1), close.tolist(), self.taus).mean(axis=2)
+        for tau, of_tau in zip(self.taus, stays, strict=True):
+            best = np.argsort(-of_tau, kind="stable")[:count]
+            yield {"type": "summary", "of": "trap", "over": "vocabulary", "run": self.inputs.run, "tau": tau, "n": n,
+                   "candidates": len(candidates), "tokens": [
+                       {"token": int(close[k]), "word": model.decode([int(close[k])]),
+                        **full_fields(1 - float(of_tau[k]))} for k in best]}
+
+
+def named_token(model: TextModel, name: str) -> int:
+    """The token of a word or, for pieces that are none, of id:NUMBER."""
+    if not name.startswith("id:"):
+        return token_of(model, name)
+    number = name.removeprefix("id:")
+    if not (number.isdecimal() and int(number) < model.vocab_size and model.allowed[int(number)]):
+        raise RecordError(f"{name!r} is no token that may be drawn; give the id of one")
+    return int(number)
+
+
+def log_probs(model: TextModel, ids: Ids, sites: Ids) -> Floats:
+    """Conditionals, or an error that names none of the input's records: these states are made ones."""
+    rows = model.log_probs(ids, sites)
+    if not np.isfinite(rows.max(axis=1)).all():
+        raise RecordError("a conditional is not finite; the model cannot be used for this")
+    return rows
+
+
+def full_fields(escape: float) -> Record:
+    """Of the state that is all copies: the chance that one step leaves it, and the steps that takes; both exact."""
+    return {"escape": escape, "expected": 1 / escape} if escape > 0 else {
+        "escape": escape, "expected": None, "expected_reason": "the state is never left"}
+
+
+def certificate(n: int, levels: Sequence[Level | None]) -> Record:
+    """What the levels k = 0 ... n say; a level that no context reaches is left out."""
+    known = [one for one in levels if one is not None]
+    found = basin([one and one.drift for one in levels])
+    record: Record = {
+        "levels": [one._asdict() for one in known], "growing": growing([one and one.drift for one in levels]),
+        "growing_all": growing([one and one.least for one in levels]),
+        "full": full_fields(known[-1].down), "basin": found and found._asdict(),
+    }
+    if found is None:
+        everywhere = record["growing"] == [(0, n - 1)]
+        reason = ("copies grow from everywhere: there is no threshold" if everywhere
+                  else "no range of copies that grows above one that shrinks")
+        return record | {"escape_steps": None, "reason": reason}
+    ups, downs = ([one and getattr(one, name) for one in levels] for name in ("up", "down"))
+    steps = fall_time(ups, downs, found.stable, found.threshold - 1)
+    return record | {"escape_steps": steps, "escape_from_full": fall_time(ups, downs, n, found.threshold - 1),
+                     **({} if steps is not None else {"reason": "the time is not finite, or a level was not reached"})}

@@ -1,0 +1,1 @@
+"""Cosine drift of embeddings from a reference, its passages and its level."""

@@ -1,0 +1,1 @@
+"""Finite chains that are solved exactly: transition matrix, stationary law, mixing times."""

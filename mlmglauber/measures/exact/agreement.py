@@ -1,0 +1,97 @@
+"""Sampled states against an exact law: total variation, and a chi-square test whose independence is earned by thinning.
+
+States of one chain depend on each other, and on their start, by a factor of about |lambda_2|^h after h steps. The exact
+second eigenvalue is known here, so states are taken so far apart, and the first so far from the start, that this
+factor is at most DEPENDENCE; the test takes them for independent draws, which they are but for that.
+"""
+
+from math import ceil, log
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlmglauber.measures.exact.finite_chain import Places, Values
+
+DEPENDENCE = 0.01
+"""What is left of a dependence between two states that are used one after the other."""
+EXPECTED = 5
+"""States that are expected less often than that share one cell of the test."""
+
+
+class Agreement(NamedTuple):
+    """tv: TV of the empirical law from the exact one; expected_tv: its mean if all is right, for as many independent
+    draws. chi_square, dof, p_value: Pearson's test; None with the reason."""
+
+    draws: int
+    tv: float | None
+    expected_tv: float | None
+    chi_square: float | None
+    dof: int | None
+    p_value: float | None
+    reason: str | None
+
+
+def spacing(modulus: float) -> int | None:
+    """The least h >= 1 with |lambda_2|^h <= DEPENDENCE; None where it is 1.
+
+    >>> spacing(0.728957)
+    15
+    """
+    if modulus >= 1:
+        return None
+    return max(1, ceil(log(DEPENDENCE) / log(modulus))) if modulus > 0 else 1
+
+
+def thinned(steps: NDArray[np.int64], apart: int, held: bool) -> Places:
+    """Which of a chain's states, written at `steps` (ascending), are used: `apart` steps from the start and each other.
+
+    held: the states between were left out because nothing changed, as under --on-change: then the state of any step
+    is the last one written, and may be used more than once.
+
+    >>> thinned(np.array([0, 4, 8, 12, 16]), 5, False), thinned(np.array([0, 4, 16]), 5, True)
+    (array([2, 4]), array([1, 1, 1]))
+    """
+    if held:
+        times = np.arange(apart, steps[-1] + 1, apart)
+        return np.asarray(np.searchsorted(steps, times, side="right") - 1, dtype=np.int64)
+    chosen, last = [], 0
+    for k, step in enumerate(steps.tolist()):
+        if step >= last + apart:
+            chosen.append(k)
+            last = step
+    return np.array(chosen, dtype=np.int64)
+
+
+def agreement(counts: Places, law: Values) -> Agreement:
+    """Counts of states, (S,), against their exact law, (S,).
+
+    The mean of |X - N p| is de Moivre's, exact for any p. Cells of the test that expect fewer than EXPECTED are pooled.
+    """
+    from scipy.stats import binom, chi2
+
+    draws = int(counts.sum())
+    if not draws:
+        return Agreement(0, None, None, None, None, None, "no state is far enough from its start")
+    tv = 0.5 * float(np.abs(counts / draws - law).sum())
+    k = np.floor(draws * law) + 1
+    expected_tv = float((k * (1 - law) * binom.pmf(k, draws, law)).sum()) / draws
+    observed, expected = _pooled(counts, law * draws)
+    if len(expected) < 2:
+        return Agreement(draws, tv, expected_tv, None, None, None, f"{draws} states are too few for a test")
+    statistic = float(((observed - expected) ** 2 / expected).sum())
+    dof = len(expected) - 1
+    return Agreement(draws, tv, expected_tv, statistic, dof, float(chi2.sf(statistic, dof)), None)
+
+
+def _pooled(counts: Places, expected: Values) -> tuple[Values, Values]:
+    """Cells of at least EXPECTED: the states that are frequent, and the others together or with the least of those."""
+    order = np.argsort(-expected, kind="stable")
+    frequent = int((expected >= EXPECTED).sum())
+    if frequent < len(order) and expected[order[frequent:]].sum() < EXPECTED:
+        frequent -= 1
+    if frequent < 1:
+        return np.empty(0), np.empty(0)
+    cells = np.minimum(np.arange(len(order)), frequent)
+    return (np.asarray(np.bincount(cells, weights=counts[order]), dtype=np.float64),
+            np.asarray(np.bincount(cells, weights=expected[order]), dtype=np.float64))

@@ -1,0 +1,91 @@
+"""A text whose free sites may hold few tokens each: from a model's conditionals to those of a finite chain."""
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+
+from mlmglauber.dynamics.glauber import NotFiniteError
+from mlmglauber.measures.exact.finite_chain import Places, Values, local_log_probs
+from mlmglauber.models.conditionals import Conditional, Floats, Ids
+
+
+class Restriction:
+    """The states that a text may take: `sites` hold one of their `choices` (token ids, ascending), the rest stands.
+
+    >>> space = Restriction(np.array([7, 8, 9]), [0, 2], [[7, 1], [9, 4]])
+    >>> space.shape, space.ids(2), space.place([7, 8, 4]), space.place([5, 8, 4])
+    ((2, 2), [7, 8, 4], 2, None)
+    """
+
+    def __init__(self, ids: Ids, sites: Sequence[int], choices: Sequence[Sequence[int]]) -> None:
+        self.text, self.sites = np.asarray(ids, dtype=np.int64), list(sites)
+        # Ascending, so that at tau = 0 ties go to the lowest id, as everywhere.
+        self.choices = [np.array(sorted(tokens), dtype=np.int64) for tokens in choices]
+        self.shape = tuple(map(len, self.choices))
+        self.states = prod(self.shape)
+        self.rows = sum(self.states // m for m in self.shape)
+        """Masked contexts, of which each is one conditional of the model."""
+        self._digits = [{int(token): k for k, token in enumerate(tokens)} for tokens in self.choices]
+
+    def ids(self, state: int) -> list[int]:
+        """The whole text of a state."""
+        whole = self.text.copy()
+        whole[self.sites] = [tokens[k] for tokens, k in
+                             zip(self.choices, np.unravel_index(state, self.shape), strict=True)]
+        return [int(token) for token in whole]
+
+    def place(self, ids: Sequence[int]) -> int | None:
+        """Which state a text is, None when it is none."""
+        whole = np.asarray(ids)
+        if len(whole) != len(self.text) or (np.delete(whole, self.sites) != np.delete(self.text, self.sites)).any():
+            return None
+        digits = [known.get(int(whole[site])) for known, site in zip(self._digits, self.sites, strict=True)]
+        found = [digit for digit in digits if digit is not None]
+        return None if len(found) < len(digits) else int(np.ravel_multi_index(found, self.shape))
+
+    def log_probs(self, conditional: Conditional, rows: int, told: Callable[[float], None] = lambda _: None) -> Values:
+        """(n, S) log p_k(x_k | x_-k) at tau = 1 in nats, renormalised over the choices, as FiniteChain takes them.
+
+        rows: conditionals asked for at once. told: is given their number each time. NotFiniteError for a conditional
+        that is no law over the choices; its `row` is the site in the text.
+        """
+        def answer(site: int, contexts: Places) -> Values:
+            found = np.empty((len(contexts), self.shape[site]))
+            for start in range(0, len(contexts), rows):
+                batch = contexts[start : start + rows]
+                states = np.repeat(self.text[None], len(batch), axis=0)
+                for k, place in enumerate(self.sites):
+                    states[:, place] = self.choices[k][batch[:, k]]
+                asked = conditional.log_probs(states, np.full(len(batch), self.sites[site]))
+                found[start : start + rows] = renormalised(asked[:, self.choices[site]])
+                if not np.isfinite(found[start : start + rows].max(axis=1)).all():
+                    raise NotFiniteError(self.sites[site])
+                told(len(batch))
+            return found
+
+        return local_log_probs(self.shape, answer)
+
+
+def renormalised(log_probs: Floats) -> Values:
+    """Rows of log-probabilities whose sum is 1 again, in float64; a row of -inf alone becomes not-a-number."""
+    rows = np.asarray(log_probs, dtype=np.float64)
+    with np.errstate(invalid="ignore"):
+        rows = rows - rows.max(axis=1, keepdims=True)
+        return np.asarray(rows - np.log(np.exp(rows).sum(axis=1, keepdims=True)))
+
+
+def likeliest(conditional: Conditional, ids: Ids, sites: Sequence[int], count: int) -> list[list[int]]:
+    """For each site the `count` likeliest tokens given the rest of the text; the present token is always among them.
+
+    It takes the last place where it is less likely, unless it is one that is never drawn.
+    """
+    chosen = []
+    for site in sites:
+        row = conditional.log_probs(ids[None], np.array([site]))[0]
+        order = np.argsort(-row, kind="stable")[: min(count, int(conditional.allowed.sum()))]
+        tokens, present = [int(token) for token in order], int(ids[site])
+        if conditional.allowed[present] and present not in tokens:
+            tokens[-1] = present
+        chosen.append(tokens)
+    return chosen

@@ -1,0 +1,188 @@
+"""Everything about a finite chain that its size allows to be told exactly, in float64.
+
+The paper's influences and bound beside the true mixing time, the incompatibility of the conditionals, the law that the
+chain settles in, and how it lingers there.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mlmglauber.measures.exact.finite_chain import FiniteChain, Places, Values
+from mlmglauber.measures.exact.mixing import Mixing, Second, contraction_bound, mixing_times, second_eigenvalue
+from mlmglauber.measures.exact.stationary import TRUSTED, Stationary, stationary
+
+COMPATIBLE = 1e-9
+"""The largest |delta| in nats, at tau = 1, that is taken for rounding in float64."""
+
+
+class Rectangles(NamedTuple):
+    """mean, largest: of |delta| at tau = 1, in nats, over `number` rectangles; None with the reason."""
+
+    mean: float | None
+    largest: float | None
+    number: int
+    reason: str | None
+
+
+class Basin(NamedTuple):
+    """The basin of attraction of the likeliest state: its size, its mass, and its conductance (None with a reason)."""
+
+    states: int
+    mass: float
+    conductance: float | None
+    reason: str | None
+
+
+class Exact(NamedTuple):
+    """What `solve` finds; what cannot be told is None, its reason in `reasons` under the field's name.
+
+    law: (S,) the stationary law. error: estimated error of the law in total variation, |mu P - mu|_1 / (1 -
+    |lambda_2|); None after an elimination, which has nearly all digits whatever the gap. influences: (n, n) c_ij.
+    spectral_radius: of the influences. alpha: the largest row sum. bound: contraction_bound. entropy_production: nats
+    a step. scan_tv: TV between the stationary laws of the random and the systematic scan. escape: (S,) the chance that
+    one step leaves a state, 1 over the mean number of steps until it is left. reversible: whether detailed balance
+    holds.
+    """
+
+    law: Values | None
+    error: float | None
+    second: Second
+    mixing: Mixing
+    influences: Values
+    alpha: float
+    spectral_radius: float
+    bound: int | None
+    entropy_production: float | None
+    scan_tv: float | None
+    escape: Values
+    basin: Basin | None
+    reversible: bool | None
+    reasons: dict[str, str]
+
+
+def solve(chain: FiniteChain, basins: Places, found: Rectangles, eps: float, given: int | None) -> Exact:
+    """All of it for one chain.
+
+    basins: from `attractors`. found: from `rectangles`. given: the state from which a mixing time is wanted besides.
+    """
+    influence = influences(chain)
+    alpha = float(influence.sum(axis=1).max())
+    bound = contraction_bound(chain.n, alpha, eps)
+    radius = float(np.abs(np.linalg.eigvals(influence)).max())
+    escape = chain.leaving().mean(axis=0)
+    reasons = {} if bound is not None else {"bound": "alpha is 1 or more: nothing is proved"}
+    reversible = None if found.largest is None else found.largest <= COMPATIBLE
+    if reversible is None:
+        reasons["reversible"] = "a conditional has probability 0: the rectangles do not decide it"
+    settled = stationary(chain, basins)
+    second = Second(1.0, False, None, None) if settled.law is None else second_eigenvalue(chain, settled.law)
+    law, error, reason = _trusted(settled, second)
+    if law is None:
+        reasons |= dict.fromkeys(("likeliest", "basin", "entropy_production", "scan_tv"), reason or "")
+        mixing = Mixing(None, False, None, None, None, None, reason)
+        return Exact(None, error, second, mixing, influence, alpha, radius, bound, None, None, escape, None, reversible,
+                     reasons)
+    mixing = mixing_times(chain, law, eps, given, second)
+    production = entropy_production(chain, law)
+    if production is None:
+        reasons["entropy_production"] = "infinite: tokens of probability 0 are left in the stationary chain"
+    scan_tv, why = scan_distance(chain, law, basins)
+    if scan_tv is None:
+        reasons["scan_tv"] = why or ""
+    return Exact(law, error, second, mixing, influence, alpha, radius, bound, production, scan_tv, escape,
+                 likeliest_basin(chain, law, basins), reversible, reasons)
+
+
+def _trusted(settled: Stationary, second: Second) -> tuple[Values | None, float | None, str | None]:
+    """The law, its estimated error, and why it is withheld where that is so."""
+    if settled.law is None or settled.method == "elimination":
+        return settled.law, None, settled.reason
+    assert settled.residual is not None
+    if second.modulus is None:
+        return None, None, f"its error is not known: {second.reason}"
+    gap = 1 - second.modulus
+    error = settled.residual / gap if gap > 0 else np.inf
+    if error > TRUSTED:
+        return None, None, f"nearly reducible: 1 - |lambda_2| is {gap:.1e}, the law would be a matter of rounding"
+    return settled.law, float(error), None
+
+
+def influences(chain: FiniteChain) -> Values:
+    """(n, n) c_ij = max of TV( p_i(.|x), p_i(.|y) ) over all x, y that differ at site j alone; 0 where i = j."""
+    found = np.zeros((chain.n, chain.n))
+    for i in range(chain.n):
+        whole = chain.p[i].reshape(chain.shape)
+        for j in range(chain.n):
+            if i != j:
+                laws = np.moveaxis(whole, (j, i), (0, -1))  # what j holds, the other sites, p_i
+                for k in range(len(laws) - 1):
+                    distances = 0.5 * np.abs(laws[k + 1 :] - laws[k]).sum(axis=-1)
+                    found[i, j] = max(found[i, j], float(distances.max()))
+    return np.minimum(found, 1.0)
+
+
+def rectangles(shape: tuple[int, ...], base: Values) -> Rectangles:
+    """|delta| over every rectangle i < j, a < a', b < b', all other sites in all ways.
+
+    With W = log p_j - log p_i, delta is the mixed difference W(a',b') - W(a,b') - W(a',b) + W(a,b), whose size does not
+    depend on which corner is called x. shape, base: as in FiniteChain. At tau it is delta / tau.
+    """
+    if not np.isfinite(base).all():
+        return Rectangles(None, None, 0, "a conditional has probability 0")
+    total, largest, count = 0.0, 0.0, 0
+    for j in range(len(shape)):
+        for i in range(j):
+            w = np.moveaxis((base[j] - base[i]).reshape(shape), (i, j), (0, 1)).reshape(shape[i], shape[j], -1)
+            for a in range(shape[i] - 1):
+                rows = w[a + 1 :] - w[a]
+                for b in range(shape[j] - 1):
+                    deltas = np.abs(rows[:, b + 1 :] - rows[:, b : b + 1])
+                    total, largest = total + float(deltas.sum()), max(largest, float(deltas.max()))
+                    count += deltas.size
+    if not count:
+        return Rectangles(None, 0.0, 0, "there is no rectangle: fewer than two sites have a choice")
+    return Rectangles(total / count, largest, count, None)
+
+
+def entropy_production(chain: FiniteChain, law: Values) -> float | None:
+    """Stationary entropy production in nats a step; None when it is infinite.
+
+    The long-run mean of log p(new | rest) - log p(old | rest) is (1/n) sum_k sum_x (law K_k - law)(x) log p_k(x_k |
+    x_-k); 0 if and only if the stationary chain is reversible.
+    """
+    total = 0.0
+    for site in range(chain.n):
+        gained = chain.update(law, site) - law
+        logp = chain.logp[site]
+        impossible = logp == -np.inf
+        if (law[impossible] > 0).any():
+            return None
+        total += float((gained[~impossible] * logp[~impossible]).sum())
+    return total / chain.n
+
+
+def scan_distance(chain: FiniteChain, law: Values, basins: Places) -> tuple[float | None, str | None]:
+    """TV between the law of the random scan and the one at the ends of systematic sweeps; None with the reason."""
+    settled = stationary(chain, basins, systematic=True)
+    if settled.law is None:
+        return None, settled.reason
+    if settled.method != "elimination":
+        second = second_eigenvalue(chain, settled.law, systematic=True)
+        trusted, _, reason = _trusted(settled, second)
+        if trusted is None:
+            return None, reason
+    return float(0.5 * np.abs(settled.law - law).sum()), None
+
+
+def likeliest_basin(chain: FiniteChain, law: Values, basins: Places) -> Basin:
+    """The states that steepest ascent leads where it leads the mode of the law (see `attractors`).
+
+    Its conductance is flow out over the smaller mass: sum_{x in B, y not in B} mu(x) P(x, y) / min(mu(B), 1 - mu(B)).
+    """
+    inside = basins == basins[law.argmax()]
+    mass, rest = float(law[inside].sum()), float(law[~inside].sum())
+    if inside.all() or rest == 0:
+        return Basin(int(inside.sum()), min(mass, 1.0), None, "the basin holds everything")
+    out = chain.flow(law, inside.astype(np.int64), 2)[1, 0]
+    return Basin(int(inside.sum()), mass, float(out / min(mass, rest)), None)

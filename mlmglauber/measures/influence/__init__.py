@@ -1,0 +1,1 @@
+"""Influence matrices and the mixing bounds that follow from them."""

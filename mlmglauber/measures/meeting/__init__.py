@@ -1,0 +1,1 @@
+"""Meeting times of coupled chains and the bounds they give."""

@@ -1,0 +1,146 @@
+"""Times until two chains meet: what a pair tells, and whether times grow faster than n ln n."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlmglauber.measures.statistics.intervals import FEWEST, TOO_FEW, Interval, interval
+from mlmglauber.measures.statistics.scaling import Times, fit_c, n_log_n, over_lengths, text_places
+
+Values = NDArray[np.float64]
+
+
+class Kind(NamedTuple):
+    """What pairs must share to be summed up together."""
+
+    model: str
+    coupling: str
+    start: str
+    lag: int
+    replicas: int
+
+
+class Pair(NamedTuple):
+    """One pair: joint steps until it met, None where it did not in max_steps; when a state last changed.
+
+    text: what it started from; the pairs of one text depend on each other. sums: the Hamming distances that bound the
+    Wasserstein distance, at geometric_steps, 0 from their end on; None without a lag.
+    """
+
+    kind: Kind
+    text: str
+    tau: float
+    n: int
+    meeting: int | None
+    max_steps: int
+    last_change: int
+    sums: Sequence[int] | None = None
+
+    @property
+    def watched(self) -> int:
+        """The meeting or, where censored, how long was waited for it."""
+        return self.max_steps if self.meeting is None else self.meeting
+
+
+def grouped(pairs: Sequence[Pair], key: Callable[[Pair], Any]) -> list[tuple[Any, list[Pair]]]:
+    """(key, its pairs), in the order of the keys."""
+    groups: dict[Any, list[Pair]] = {}
+    for pair in pairs:
+        groups.setdefault(key(pair), []).append(pair)
+    return sorted(groups.items())
+
+
+def times_of(pairs: Sequence[Pair]) -> tuple[Values, NDArray[np.bool_]]:
+    """(times, censored): joint steps to the meeting or, where there was none, to the end."""
+    return (np.array([pair.watched for pair in pairs], dtype=np.float64),
+            np.array([pair.meeting is None for pair in pairs]))
+
+
+class Growth(NamedTuple):
+    """Exponential growth in n against T = C n ln n, in two ways.
+
+    rate: k of the median time in ln(T / (n ln n)) = a + k n, by least squares weighted by the number of times, with its
+    interval over texts. 0 is n ln n; above 0 is exponential growth, by a factor e^k a site.
+    p: of a one-sided log-rank test of T / (n ln n) at the shortest against the longest n, which needs no medians; small
+    says that times grow faster than n ln n, exponentially or not.
+    What cannot be told is None, and `reason` says why.
+    """
+
+    rate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    reason: str | None = None
+
+
+REJECTED = 0.05
+"""A p of growth below this rejects T = C n ln n."""
+
+
+def growth(groups: Sequence[Times], seed: int = 0) -> Growth:
+    """How times grow over the lengths, shortest first; one resample of texts serves all lengths."""
+    groups = [group for group in groups if n_log_n(group.n) is not None]
+    if len(groups) < 2:
+        return Growth(reason="growth needs two lengths of two sites or more")
+    p, why = _log_rank(groups[0], groups[-1])
+    of_groups, total, fewest = over_lengths(groups)
+    sizes = [np.bincount(places, minlength=total) for places in text_places(groups)[0]]
+    n = np.array([group.n for group in groups], dtype=np.float64)
+
+    def rate(counts: Values) -> Values:
+        middle = np.stack([median(counts) for median in of_groups], axis=1)
+        middle[(middle == 0) | np.isinf(middle)] = np.nan
+        weights = np.stack([counts @ size for size in sizes], axis=1)
+        centred = n - (weights * n).sum(axis=1, keepdims=True) / weights.sum(axis=1, keepdims=True)
+        y = np.log(middle / (n * np.log(n)))
+        return np.asarray((weights * centred * y).sum(axis=1) / (weights * centred * centred).sum(axis=1))
+
+    found = interval(rate, total, "plain", texts=fewest, seed=seed)
+    if found.value is None:
+        reason: str | None = "rate: a median is not reached, or is 0"
+    else:
+        reason = found.reason or (f"p: {why}" if why else None)
+    return Growth(found.value, found.low, found.high, p, reason)
+
+
+def c_and_growth(groups: Sequence[Times]) -> tuple[Interval, Growth]:
+    """C of T = C n ln n over the lengths, and the test of it: where that rejects n ln n there is no C."""
+    grown = growth(groups)
+    if grown.p is not None and grown.p < REJECTED:
+        return Interval(None, None, None, f"times grow faster than n ln n (p {grown.p:.2g})"), grown
+    return fit_c(groups), grown
+
+
+def _log_rank(short: Times, long: Times) -> tuple[float | None, str | None]:
+    """p of the log-rank test, texts being the clusters; None and why.
+
+    The log-rank score is a sum over times of residuals, delta (Z - e(t)) - sum of (Z - e(s)) d(s) / r(s) over events
+    s <= t, with Z = 1 at the short length, e the share of it among the r at risk and d the events. Summed up text by
+    text, they are independent with mean 0 under T = C n ln n; Student's t tests that (Lin and Wei 1989).
+    """
+    from scipy.stats import ttest_1samp
+
+    places, total = text_places([short, long])
+    if min(len(set(short.texts)), len(set(long.texts))) < FEWEST:
+        return None, TOO_FEW.replace("an interval", "it")
+    scaled = [group.times / (n_log_n(group.n) or 1) for group in (short, long)]
+    times, censored = np.concatenate(scaled), np.concatenate([short.censored, long.censored])
+    of_short = np.repeat([1.0, 0.0], [len(short.times), len(long.times)])
+    moments = np.unique(times[~censored])
+    if short.censored.all():
+        return None, "too few met"
+    order = np.argsort(times)
+    ahead = np.searchsorted(times[order], moments, side="left")  # so many are no longer at risk
+    risk = len(times) - ahead
+    share = (of_short.sum() - np.concatenate([[0.0], np.cumsum(of_short[order])])[ahead]) / risk
+    events = np.bincount(np.searchsorted(moments, times[~censored]), minlength=len(moments))
+    hazard, drawn = (np.concatenate([[0.0], np.cumsum(part)]) for part in (events / risk, share * events / risk))
+    seen = np.searchsorted(moments, times, side="right")
+    residuals = -(of_short * hazard[seen] - drawn[seen])
+    residuals[~censored] += of_short[~censored] - share[np.searchsorted(moments, times[~censored])]
+    scores = np.bincount(np.concatenate(places), weights=residuals, minlength=total)
+    if np.ptp(scores) <= 1e-12 * np.abs(residuals).sum():
+        return None, "all texts agree"
+    return float(ttest_1samp(scores, 0.0, alternative="greater").pvalue), None

@@ -1,0 +1,1 @@
+"""The rectangle test and entropy production: whether conditionals fit a joint law."""

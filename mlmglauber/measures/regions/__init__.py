@@ -1,0 +1,1 @@
+"""Regions of an embedding space: labels, clusters, visits."""

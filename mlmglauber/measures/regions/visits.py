@@ -1,0 +1,95 @@
+"""Visits: when a chain was in which region, for how long, and where it went next."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlmglauber.measures.regions.labelling import NO_NAME
+
+Steps = NDArray[np.int64]
+Regions = NDArray[np.int64]
+"""Region of each record, NO_NAME where it has none."""
+
+
+class Visit(NamedTuple):
+    """A stay in one region: its first step, the steps spent there, and whether it ended before the chain did."""
+
+    region: int
+    first: int
+    dwell: int
+    ended: bool
+
+
+def holds(steps: Steps) -> Steps:
+    """For how many steps each record's state is taken to last: until the next record; the last one for its own step.
+
+    Exact where records stand at every change; where they were thinned out, as fine as their distance.
+
+    >>> holds(np.array([0, 4, 8]))
+    array([4, 4, 1])
+    """
+    return np.diff(steps, append=steps[-1] + 1)
+
+
+def visits(steps: Steps, regions: Regions, shortest: int = 0) -> list[Visit]:
+    """The stays of a chain, one after the other in different regions.
+
+    A stay ends with the first record in another region. States in no region end none, and their time counts for none:
+    a text that is rejected for a while and is then back has not been elsewhere. Stays of fewer than `shortest` steps
+    are passed over, as if they were in no region.
+
+    >>> visits(np.arange(5), np.array([0, 0, -1, 1, 0]))
+    [Visit(region=0, first=0, dwell=2, ended=True), Visit(region=1, first=3, dwell=1, ended=True), Visit(region=0, \
+first=4, dwell=1, ended=False)]
+    """
+    times = holds(steps)
+    named = np.flatnonzero(regions != NO_NAME)
+    found: list[list[int]] = []  # [region, first, dwell]
+    for edges in np.split(named, np.flatnonzero(np.diff(regions[named])) + 1) if len(named) else []:
+        region, dwell = int(regions[edges[0]]), int(times[edges].sum())
+        if dwell < shortest:
+            continue
+        if found and found[-1][0] == region:  # what lay between was passed over
+            found[-1][2] += dwell
+        else:
+            found.append([region, int(steps[edges[0]]), dwell])
+    return [Visit(region, first, dwell, k < len(found) - 1) for k, (region, first, dwell) in enumerate(found)]
+
+
+def time_in(steps: Steps, regions: Regions, count: int) -> Steps:
+    """Steps spent in each of `count` regions and, last, in none: (count + 1,)."""
+    time = np.zeros(count + 1, dtype=np.int64)
+    np.add.at(time, regions, holds(steps))  # NO_NAME is -1, the last place
+    return time
+
+
+def expected_visits(steps: Steps, time: Steps, shows_all: bool = False) -> NDArray[np.float64]:
+    """Visits to each region if the same states came in an order drawn at random: m (M - m + 1) / M.
+
+    M: draws in any region, m: in this one; one draw is the smallest distance between two records or, where the records
+    show every change, one step. This is the mean number of runs of Wald and Wolfowitz (1940): far fewer visits than
+    that are the sign of long stays.
+
+    >>> expected_visits(np.arange(4), np.array([2, 2, 0]))
+    array([1.5, 1.5])
+    """
+    unit = 1 if shows_all or len(steps) < 2 else int(np.diff(steps).min())
+    draws = np.ceil(time[:-1] / unit)
+    total = draws.sum()
+    return np.asarray(draws * (total - draws + 1) / total if total else np.zeros(len(draws)))
+
+
+def jumps(stays: Sequence[Visit], count: int) -> NDArray[np.int64]:
+    """How often a chain went from one region (row) to which next (column): (count, count), the diagonal zero."""
+    matrix = np.zeros((count, count), dtype=np.int64)
+    for before, after in pairwise(stays):
+        matrix[before.region, after.region] += 1
+    return matrix
+
+
+def by_region(stays: Sequence[Visit], count: int) -> NDArray[np.int64]:
+    """Number of visits to each region: (count,)."""
+    return np.bincount([stay.region for stay in stays], minlength=count)

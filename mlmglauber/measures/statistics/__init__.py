@@ -1,0 +1,1 @@
+"""Statistics that several measures share: intervals, survival curves, diagnostics, scaling with n."""

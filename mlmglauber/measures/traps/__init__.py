@@ -1,0 +1,1 @@
+"""Traps: states in which a chain stays, their margins, basins and expected residence."""

@@ -1,0 +1,296 @@
+"""Traps: long stretches of a chain in one state, or close to it.
+
+Let x_t be the state of a chain at step t, d the number of sites at which two states differ, r a radius, L a length.
+
+- A run around a state m begins when the chain comes to m and ends when it comes to a state x with d(x, m) > r.
+- The stretch of a run lies between the first and the last of its steps that the chain is at m. So the way in and the
+  way out, which may lie within r of m too, belong to neither of the two traps between which they lead.
+- Its residence is the number of steps that are made from its states. It is a candidate when that is at least L and no
+  other state is occupied for more of these steps.
+- Candidates that overlap are resolved to the longest. Of those that hang together by overlaps the longest is taken, the
+  earlier one of equals; of each other one the longest piece that those taken before leave of it is taken too if it has
+  L steps. It is then `cut`.
+
+With r = 0 a stretch is one stay in one state, and no two overlap.
+
+All this is found in one pass. A run is followed from the moment at which the chain comes to its state, it never reaches
+back; so a candidate can only overlap with runs that are open when it ends, and once those are over it is resolved.
+
+What is held for a chain does not grow with its steps: at most OPEN runs and WAITING candidates, each with the
+occupation of at most 2 STATES states. Of more runs the one whose own state was occupied least is forgotten, and begins
+anew when the chain comes there again. Of more states of a run the half that was occupied least is forgotten: never one
+with more than 2 / STATES of the steps so far. When more candidates wait for a run that does not end, they are resolved
+without it, and what is found later keeps what they leave. Below these numbers the result is exactly what is said above.
+"""
+
+from collections.abc import Iterator, Sequence
+from math import inf
+from typing import Any, NamedTuple
+
+from mlmglauber.measures.statistics.pieces import longest_piece
+from mlmglauber.measures.traps.residence import Beyond, Holding
+
+OPEN = 32
+STATES = 256
+WAITING = 32
+
+State = tuple[int, ...]
+
+
+class Flicker(NamedTuple):
+    """A site at which states of a trap differ from its representative.
+
+    share: of the steps, those with another token there. token: the most frequent one of the others.
+    """
+
+    site: int
+    share: float
+    token: int
+
+
+class Trap(NamedTuple):
+    """A trap of one chain.
+
+    state: the representative m; label: what `see` was given with it. first, last: steps; the trap holds both.
+    residence: steps made from its states: last - first + 1, or one less when the records end at m, with `last`.
+    censored: the records end before the chain has left the ball of radius r around m. cut: it lost steps to a longer
+    trap; what follows is then of the whole stretch. held: steps made from m; share: their share. visits, exits: how
+    often the chain came to m and left it. states: how many there are. flicker: the sites that differ, most often first.
+    resolution: the most steps between two records in which something may have happened unseen, 1 for none. beyond: the
+    steps made from m, and how many of them left it, from the L-th step after `first` of the stretch on.
+    """
+
+    state: State
+    label: Any
+    first: int
+    last: int
+    residence: int
+    censored: bool
+    cut: bool
+    held: int
+    share: float
+    visits: int
+    exits: int
+    states: int
+    flicker: list[Flicker]
+    resolution: int
+    beyond: Holding
+
+
+class Score(NamedTuple):
+    """What a run tells of its state without selection: see Tracker.scores."""
+
+    state: State
+    holding: Holding
+    resolution: int
+
+
+class _Run:
+    """The chain around one state: what happened between visits to it counts only once it has come back."""
+
+    __slots__ = ("away", "away_resolution", "beyond", "chosen", "counts", "distance", "exits", "first", "label", "last",
+                 "open_end", "resolution", "state", "total", "visits")
+
+    def __init__(self, state: State, step: int, label: Any, min_steps: int) -> None:
+        self.state, self.first, self.label = state, step, label
+        self.last, self.open_end = step, False
+        self.distance = self.exits = self.total = 0
+        self.visits = self.resolution = self.away_resolution = 1
+        self.counts: dict[State, int] = {state: 0}
+        self.away: dict[State, int] = {}
+        self.beyond, self.chosen = Beyond(step + min_steps - 1), False
+
+    def stay(self, state: State, steps: int, end: int, resolution: int, leaves: bool) -> None:
+        """`steps` steps were made from a state, the last of them from step `end`."""
+        since = end + leaves - steps
+        if since <= self.beyond.begin < since + steps:
+            self.chosen = self._most_occupied_at(state, self.beyond.begin - since)
+        if self.distance:
+            self.away[state] = self.away.get(state, 0) + steps
+            self.away_resolution = max(self.away_resolution, resolution)
+            if len(self.away) > STATES:
+                self.away = _heavier_half(self.away, self.state)
+            return
+        self.counts[state] += steps
+        self.total += steps
+        self.last, self.open_end = end, not leaves
+        self.exits += leaves
+        self.beyond.stay(since, steps, leaves)
+        self.resolution = max(self.resolution, resolution)
+
+    def move(self, sites: Sequence[int], old: State, new: State, step: int) -> None:
+        """The state changed at some sites; back at its own, the run takes in what happened in between."""
+        for site in sites:
+            own = self.state[site]
+            self.distance += (own != new[site]) - (own != old[site])
+        if self.distance == 0:
+            self.visits += 1
+            self.last = step
+            for state, steps in self.away.items():
+                self.counts[state] = self.counts.get(state, 0) + steps
+            self.total = step - self.first
+            self.resolution = max(self.resolution, self.away_resolution)
+            self.away, self.away_resolution = {}, 1
+            if len(self.counts) > STATES:
+                self.counts = _heavier_half(self.counts, self.state)
+
+    @property
+    def most_occupied(self) -> bool:
+        return self.counts[self.state] >= max(self.counts.values())
+
+    def _most_occupied_at(self, present: State, steps: int) -> bool:
+        """Whether no other state has had more steps so far, `steps` of them in the present stay."""
+        counts = {state: self.counts.get(state, 0) + self.away.get(state, 0) for state in (*self.counts, *self.away)}
+        counts[present] = counts.get(present, 0) + steps
+        return counts[self.state] >= max(counts.values())
+
+    def score(self) -> Score:
+        return Score(self.state, self.beyond.holding, max(self.resolution, self.away_resolution))
+
+
+def _heavier_half(counts: dict[State, int], own: State) -> dict[State, int]:
+    """The half of the states that is occupied most, and a run's own state."""
+    kept = sorted(counts, key=lambda state: (state != own, -counts[state]))[: STATES // 2]
+    return {state: counts[state] for state in kept}
+
+
+class _Candidate(NamedTuple):
+    run: _Run
+    censored: bool
+
+    def trap(self, first: int, last: int) -> Trap:
+        """What is left of the stretch, as a trap."""
+        run, whole = self.run, max(self.run.total, 1)
+        open_end = run.open_end and last == run.last
+        held = run.counts[run.state]
+        return Trap(run.state, run.label, first, last, last - first + 1 - open_end, self.censored and last == run.last,
+                    (first, last) != (run.first, run.last), held, held / whole, run.visits, run.exits, len(run.counts),
+                    _flicker(run.state, run.counts, whole), run.resolution, run.beyond.holding)
+
+
+def _flicker(own: State, counts: dict[State, int], whole: int) -> list[Flicker]:
+    """Where and how often the states of a stretch differ from one of them."""
+    away: dict[int, dict[int, int]] = {}
+    for state, steps in counts.items():
+        for site, (token, other) in enumerate(zip(own, state, strict=True)):
+            if token != other:
+                tokens = away.setdefault(site, {})
+                tokens[other] = tokens.get(other, 0) + steps
+    found = [Flicker(site, sum(tokens.values()) / whole, max(tokens, key=lambda token: tokens[token]))
+             for site, tokens in away.items()]
+    return sorted(found, key=lambda flicker: (-flicker.share, flicker.site))
+
+
+class Tracker:
+    """The traps of one chain, found as its states are seen.
+
+    >>> tracker = Tracker(radius=0, min_steps=3)
+    >>> traps = [*tracker.see(0, (1, 1)), *tracker.see(1, (1, 2)), *tracker.see(6, (1, 1)), *tracker.end()]
+    >>> [(trap.state, trap.first, trap.last, trap.residence) for trap in traps]
+    [((1, 2), 1, 5, 5)]
+    """
+
+    def __init__(self, radius: int, min_steps: int) -> None:
+        self.radius, self.min_steps = radius, min_steps
+        self.step = -1
+        """The last step seen, -1 before the first."""
+        self._state: State | None = None
+        self._since, self._resolution = -1, 1
+        self._runs: list[_Run] = []
+        self._waiting: list[_Candidate] = []
+        self._told = -1
+        self._scores: list[Score] = []
+
+    def scores(self) -> list[Score]:
+        """The scores of the runs that have ended since this was asked before.
+
+        Of every run that was open at its L-th step, with no other state occupied for more of its steps until then:
+        what was made from its state from that step on. Whether it became a trap is not asked, for that depends on what
+        came later; see residence.Beyond.
+        """
+        found, self._scores = self._scores, []
+        return found
+
+    def see(self, step: int, state: State, resolution: int = 1, label: Any = None) -> Sequence[Trap]:
+        """The chain is at `state` at `step`; the traps that this decides.
+
+        In between it is taken to have stayed where it was; resolution: the number of steps for which that is not known.
+        """
+        old = self._state
+        self.step, self._resolution = step, max(self._resolution, resolution)
+        if state == old:
+            return ()
+        if old is None:
+            self._since = step
+        else:
+            self._stay(leaves=True)
+            sites = [site for site, (a, b) in enumerate(zip(old, state, strict=True)) if a != b]
+            for run in self._runs:
+                run.move(sites, old, state, step)
+        self._state = state
+        ended = [run for run in self._runs if run.distance > self.radius]
+        if ended:
+            self._runs = [run for run in self._runs if run.distance <= self.radius]
+        if all(run.distance for run in self._runs):
+            self._runs.append(_Run(state, step, label, self.min_steps))
+            if len(self._runs) > OPEN:
+                forgotten = min(self._runs[:-1], key=lambda run: run.counts[run.state])
+                self._runs.remove(forgotten)
+                self._score([forgotten])
+        return self._close(ended, censored=False)
+
+    def end(self) -> Sequence[Trap]:
+        """No more records: what is open ends here."""
+        if self._state is None:
+            return ()
+        self._stay(leaves=False)
+        ended, self._runs = self._runs, []
+        return self._close(ended, censored=True)
+
+    def _stay(self, leaves: bool) -> None:
+        """The stay in the present state is over: at this step the chain is elsewhere, or was seen here last."""
+        assert self._state is not None
+        for run in self._runs:
+            run.stay(self._state, self.step - self._since, self.step - leaves, self._resolution, leaves)
+        self._since, self._resolution = self.step, 1
+
+    def _score(self, ended: Sequence[_Run]) -> None:
+        self._scores += [run.score() for run in ended if run.chosen and run.beyond.steps]
+
+    def _close(self, ended: Sequence[_Run], censored: bool) -> Sequence[Trap]:
+        self._score(ended)
+        found = [_Candidate(run, censored) for run in ended if run.total >= self.min_steps and run.most_occupied]
+        self._waiting += found
+        if not self._waiting or not ended:
+            return ()
+        frontier = min((run.first for run in self._runs), default=inf)
+        if len(self._waiting) > WAITING:
+            frontier = inf
+        ready = [group for group in _overlapping(self._waiting) if max(one.run.last for one in group) < frontier]
+        self._waiting = [one for one in self._waiting if not any(one in group for group in ready)]
+        return [trap for group in ready for trap in self._resolve(group)]
+
+    def _resolve(self, group: Sequence[_Candidate]) -> Iterator[Trap]:
+        """The longest first; each other one keeps the longest piece that is left of it."""
+        taken = [(-1, self._told)]
+        traps = []
+        for one in sorted(group, key=lambda one: (-one.run.total, one.run.first)):
+            first, last = longest_piece(one.run.first, one.run.last, taken)
+            trap = one.trap(first, last)
+            if trap.residence >= self.min_steps:
+                taken.append((first, last))
+                traps.append(trap)
+        self._told = max(last for _, last in taken)
+        yield from sorted(traps, key=lambda trap: trap.first)
+
+
+def _overlapping(candidates: Sequence[_Candidate]) -> list[list[_Candidate]]:
+    """The candidates in sets that hang together by overlaps, in the order of their steps."""
+    groups: list[list[_Candidate]] = []
+    end = -1
+    for one in sorted(candidates, key=lambda one: one.run.first):
+        if one.run.first > end:
+            groups.append([])
+        groups[-1].append(one)
+        end = max(end, one.run.last)
+    return groups

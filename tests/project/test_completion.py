@@ -1,0 +1,72 @@
+"""The completion files: what build.py makes, sound in their shells, and they complete."""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+FOLDER = ROOT / "completions"
+SPEC = importlib.util.spec_from_file_location("completions_build", FOLDER / "build.py")  # man/ has a build.py too
+build = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(build)
+
+
+def test_the_files_are_what_build_makes(tmp_path, monkeypatch):
+    for name, make in build.FILES.items():
+        assert (FOLDER / name).read_text() == make(), f"run {FOLDER.name}/build.py"
+    assert {path.name for path in FOLDER.iterdir() if path.suffix not in (".py", "")} == set(build.FILES)
+    monkeypatch.setenv("PATH", str(tmp_path))  # neither bash nor anything else is needed to make them
+    assert build.bash() == (FOLDER / "mlmglauber.bash").read_text()
+
+
+@pytest.mark.parametrize("name", build.FILES)
+def test_a_file_names_every_command(name):
+    told = (FOLDER / name).read_text()
+    for command in build.commands():
+        assert f"_{command.replace('-', '_').upper()}_COMPLETE=" in told
+        assert f"_{command.replace('-', '_')}_completion" in told
+
+
+@pytest.mark.parametrize("name", build.FILES)
+def test_a_file_is_sound_in_its_shell(name):
+    shell = name.partition(".")[2]
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+    done = subprocess.run([shell, "-n", FOLDER / name], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("command", "words", "expected"), [
+    ("mlm-sample", "mlm-sample --st", {"--steps", "--strict"}),
+    ("mlm-sample", "mlm-sample --scan perm", {"permutation"}),
+    ("mlm-traps", "mlm-traps --draw ", {"copies", "texts"}),
+    ("mlm-plot", "mlm-plot --kind re", {"rectangles", "residence"}),
+    ("mlm-drift", "mlm-drift --te", set()),
+])
+def test_bash_completes(sh, command, words, expected):
+    """The file is sourced, its function called as bash calls it."""
+    number = len(words.split(" ")) - 1
+    done = sh(f"source '{FOLDER}/mlmglauber.bash' && complete -p {command} > registered && COMP_WORDS=({words}) && "
+              f"COMP_CWORD={number} && _{command.replace('-', '_')}_completion {command} && "
+              'printf "%s\\n" "${COMPREPLY[@]}"')
+    assert (done.status, done.err) == (0, "")
+    assert set(done.out.decode().split()) == expected
+    assert f"_{command.replace('-', '_')}_completion" in (sh.folder / "registered").read_text()
+
+
+def test_a_command_answers_the_shell(sh):
+    """What all three files ask for."""
+    for shell, words, number in (("bash", "mlm-sample --st", 1), ("zsh", "mlm-sample --st", 1),
+                                 ("fish", "mlm-sample --st", "--st")):
+        done = sh("mlm-sample", COMP_WORDS=words, COMP_CWORD=str(number), _MLM_SAMPLE_COMPLETE=f"{shell}_complete")
+        assert (done.status, done.err) == (0, "")
+        assert {"--steps", "--strict"} <= set(done.out.decode().replace(",", " ").split())
+
+
+def test_no_heavy_library_is_imported_for_a_completion(sh):
+    done = sh(f"'{sys.executable}' -X importtime -m mlmglauber.commands.sample.command", COMP_WORDS="mlm-sample --st",
+              COMP_CWORD="1", _MLM_SAMPLE_COMPLETE="bash_complete")
+    assert not any(f" {name}\n" in done.err for name in ("torch", "numpy", "scipy"))
