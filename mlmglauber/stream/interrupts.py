@@ -1,4 +1,4 @@
-"""Signals that end a run: heard between two writes, never in the midst of one, so that no line is torn or doubled."""
+"""Signals that end a run are handled between two writes, so that no line is written in part or twice."""
 
 import os
 import signal
@@ -7,11 +7,11 @@ from types import FrameType, TracebackType
 
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 AGAIN = 1.0
-"""Seconds within which signals are one: timeout(1) and terminals send two, to a process and to its group."""
+"""Seconds within which a second signal counts as the same one: timeout(1) and terminals send two."""
 
 
 class TerminatedError(KeyboardInterrupt):
-    """SIGTERM or SIGHUP: end as at Ctrl-C, with whole lines and no hidden file left behind."""
+    """SIGTERM or SIGHUP: the command ends as after Ctrl-C, with whole lines and no temporary file left behind."""
 
     def __init__(self, number: int) -> None:
         super().__init__()
@@ -19,24 +19,24 @@ class TerminatedError(KeyboardInterrupt):
 
 
 class Interrupts:
-    """The handler of these signals, and a context in which they wait for its end."""
+    """The handler of these signals. As a context manager it defers them to the end of the context."""
 
     def __init__(self) -> None:
         self._depth = 0
         self._waiting: KeyboardInterrupt | None = None
         self._first: float | None = None
 
-    def heed(self) -> None:
-        """From now on a signal raises KeyboardInterrupt or TerminatedError; one that is ignored stays ignored (nohup).
+    def listen(self) -> None:
+        """Make a signal raise KeyboardInterrupt or TerminatedError; an ignored signal stays ignored (nohup).
 
-        A second one, of somebody who means it, ends the process at once.
+        A second signal, more than AGAIN seconds later, ends the process at once.
         """
         self._depth, self._waiting, self._first = 0, None, None
         for number in ENDING:
             if signal.getsignal(number) != signal.SIG_IGN:
-                signal.signal(number, self._hear)
+                signal.signal(number, self._handle)
 
-    def _hear(self, number: int, frame: FrameType | None) -> None:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._first is not None:
             if monotonic() - self._first > AGAIN:
                 signal.signal(number, signal.SIG_DFL)
@@ -59,5 +59,5 @@ class Interrupts:
             raise waiting
 
 
-held = Interrupts()
-"""`with held:` is done whole: a process has one set of signals."""
+deferred = Interrupts()
+"""The handler of this process: no signal interrupts the body of `with deferred`."""

@@ -5,6 +5,7 @@ import select
 import stat
 import sys
 import tempfile
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from errno import EISDIR
 from types import TracebackType
@@ -12,53 +13,54 @@ from types import TracebackType
 import orjson
 
 from mlmglauber.stream.errors import MlmError, OutputError, RecordError
-from mlmglauber.stream.interrupts import held
+from mlmglauber.stream.interrupts import deferred
 from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.records import Record, to_line
 from mlmglauber.stream.same import differing_fields
 
 BUFFER = 1 << 16
+"""Number of bytes from which on the buffer is written."""
 PIECE = select.PIPE_BUF
-"""Bytes written to a pipe at a time: a pipe that is ready takes so many at once, and is never waited for in a write."""
+"""Maximum number of bytes in one write to a pipe: a pipe that is ready takes that many without blocking."""
 
 
 class ClosedPipeError(Exception):
-    """The reader of our output has gone: stop quietly."""
+    """The reader of the output has gone: the command ends without a message."""
 
 
-class Output:
-    """A buffered writer of lines. `flush` is called before a filter waits, so that nothing is held back.
+class Output(ABC):
+    """Takes the records of a command, one line each.
 
-    With a path the lines go to a hidden file beside it, which takes the path's name when all went well. A device or a
-    named pipe is written to as it is.
+    path: the file that is written, None where the lines go elsewhere.
     """
 
     def __init__(self, path: str | None = None) -> None:
-        self.path = None if path in (None, "-") else path
-        self._hidden = self._target = ""
-        if self.path is None:
-            self._begin(sys.stdout.fileno())
-            return
-        try:
-            if _is_device(self.path):
-                self._begin(os.open(self.path, os.O_WRONLY))
-                self.path = None
-                return
-            self._target = os.path.realpath(self.path)  # a link stays one
-            folder, name = os.path.split(self._target)
-            descriptor, self._hidden = tempfile.mkstemp(prefix=f".{name}.", suffix=".part", dir=folder)
-        except OSError as error:
-            raise OutputError(f"{self.path}: {error.strerror}; choose a place that can be written") from error
-        self._begin(descriptor)
+        self.path = path
 
-    def _begin(self, descriptor: int) -> None:
+    def write(self, record: Record) -> None:
+        """Write a record as one line of JSON."""
+        self.write_line(to_line(record))
+
+    @abstractmethod
+    def write_line(self, line: bytes) -> None:
+        """Write a whole line, with its end; it may wait in a buffer until `flush`."""
+
+    def flush(self) -> None:  # noqa: B027 - most outputs have no buffer
+        """Write what is in the buffer. A command flushes before it waits for input."""
+
+    def finish(self) -> None:  # noqa: B027 - most outputs have nothing to check
+        """Check, after the last line, that the output is complete."""
+
+
+class BufferedOutput(Output):
+    """Whole lines written to a file descriptor through a buffer."""
+
+    def __init__(self, descriptor: int, path: str | None = None) -> None:
+        super().__init__(path)
         self._file, self._buffer = descriptor, bytearray()
         self._on_disk = stat.S_ISREG(os.fstat(descriptor).st_mode)
         self._torn = 0
-        """Bytes written of a line whose end is still to be written."""
-
-    def write(self, record: Record) -> None:
-        self.write_line(to_line(record))
+        """Number of bytes written of the last line, if its end is not written yet."""
 
     def write_line(self, line: bytes) -> None:
         self._buffer += line
@@ -66,56 +68,78 @@ class Output:
             self.flush()
 
     def flush(self) -> None:
-        """Everything out, in whole lines. An error of the disk is an OSError; a closed pipe is ClosedPipeError."""
+        """Write the buffer. A full disk is an OSError, a pipe whose reader has gone a ClosedPipeError."""
         try:
             while self._buffer:
                 if not self._on_disk:
-                    select.select([], [self._file], [])  # while a reader is waited for, signals are heard
-                with held:
+                    select.select([], [self._file], [])  # wait for the reader here, where a signal can interrupt
+                with deferred:
                     self._write()
         except BrokenPipeError as error:
             self._buffer.clear()
             raise ClosedPipeError from error
         except OSError:
-            self._mend()
+            self._cut_torn_line()
             raise
 
     def _write(self) -> None:
-        """As much as the file takes at once, gone from the buffer when it is in the file."""
+        """Write as many bytes as the file takes at once, and remove these from the buffer."""
         piece = self._buffer if self._on_disk else self._buffer[:PIECE]
         written = os.write(self._file, piece)
         line_end = piece.rfind(b"\n", 0, written) + 1
         self._torn = written - line_end if line_end else self._torn + written
         del self._buffer[:written]
 
-    def _mend(self) -> None:
-        """Cut off the line that a full disk left torn; a file that others write too is left as it is."""
+    def _cut_torn_line(self) -> None:
+        """Remove the part of a line that was written when the disk became full, unless others have written since."""
         if self._on_disk and self._torn:
             with suppress(OSError):
                 end = os.lseek(self._file, 0, os.SEEK_CUR)
                 if end == os.fstat(self._file).st_size:
                     os.ftruncate(self._file, end - self._torn)
 
-    def finish(self) -> None:
-        """Nothing more comes."""
 
-    def __enter__(self) -> "Output":
+class AppendingOutput(BufferedOutput):
+    """Lines appended to a file that --resume has opened and that stays open."""
+
+
+class StreamOutput(BufferedOutput):
+    """Standard output, a device or a named pipe: at the end, also after most errors, all whole lines are written."""
+
+    def __enter__(self) -> "StreamOutput":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
-        """Whole lines made so far always go out on standard output; a file only appears if there was no error."""
-        if self.path is not None:
-            with held:
-                self._close_file(keep=kind is None)
-        elif kind is None or not issubclass(kind, (ClosedPipeError, OSError)):
+        if kind is None or not issubclass(kind, (ClosedPipeError, OSError)):
             try:
                 self.flush()
             except KeyboardInterrupt:
                 self.flush()
                 raise
 
-    def _close_file(self, keep: bool) -> None:
+
+class FileOutput(BufferedOutput):
+    """A file that appears whole or not at all: lines go to a hidden file, which gets the name if there is no error."""
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._target = os.path.realpath(path)  # of a symbolic link, the file that it points to
+            folder, name = os.path.split(self._target)
+            descriptor, self._hidden = tempfile.mkstemp(prefix=f".{name}.", suffix=".part", dir=folder)
+        except OSError as error:
+            raise _cannot_open(path, error) from error
+        super().__init__(descriptor, path)
+
+    def __enter__(self) -> "FileOutput":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        with deferred:
+            self._close(keep=kind is None)
+
+    def _close(self, keep: bool) -> None:
         """Give the hidden file its name, or remove it."""
         try:
             if keep:
@@ -132,8 +156,25 @@ class Output:
                 os.unlink(self._hidden)
 
 
+def open_output(path: str | None) -> StreamOutput | FileOutput:
+    """The output of --output: a file, a device or pipe of that name, or standard output for None and "-"."""
+    if path in (None, "-"):
+        return StreamOutput(sys.stdout.fileno())
+    assert path is not None
+    try:
+        if _is_device(path):
+            return StreamOutput(os.open(path, os.O_WRONLY))
+    except OSError as error:
+        raise _cannot_open(path, error) from error
+    return FileOutput(path)
+
+
+def _cannot_open(path: str, error: OSError) -> OutputError:
+    return OutputError(f"{path}: {error.strerror}; choose a place that can be written")
+
+
 def _is_device(path: str) -> bool:
-    """Whether a path is there and no regular file; a directory is an IsADirectoryError."""
+    """Whether a path exists and is not a regular file; a directory raises IsADirectoryError."""
     if not os.path.exists(path):
         return False
     if os.path.isdir(path):
@@ -141,24 +182,31 @@ def _is_device(path: str) -> bool:
     return not os.path.isfile(path)
 
 
-class Appending(Output):
-    """Lines appended to a file that is open already; they are written through as they come."""
+class CollectedOutput(Output):
+    """Lines kept in memory, on a worker whose client writes them."""
 
-    def __init__(self, descriptor: int) -> None:
-        self.path = None
-        self._begin(descriptor)
+    def __init__(self) -> None:
+        super().__init__()
+        self._lines = bytearray()
+
+    def write_line(self, line: bytes) -> None:
+        self._lines += line
+
+    def content(self) -> bytes:
+        """All lines that were written."""
+        return bytes(self._lines)
 
 
-class Comparing(Output):
-    """Nothing is written: each record must be the next one of a file (see same.py). MlmError names the first that is
-    not.
+class ComparingOutput(Output):
+    """Compares each record with the next one of a file (see same.py) and writes nothing.
+
+    MlmError names the first line that differs.
     """
 
     def __init__(self, path: str) -> None:
-        self.path = None
-        self._buffer = bytearray()
+        super().__init__()
         self._name, self._number = path, 0
-        self._there = Lines([path])  # which may be gzip
+        self._there = Lines([path])  # which decompresses gzip
 
     def _next(self) -> bytes | None:
         try:
@@ -177,72 +225,74 @@ class Comparing(Output):
         except (ValueError, AttributeError):
             differing = ["the line"]
         if differing:
-            raise MlmError(f"{self._name}:{self._number}: not what this run gives there ({', '.join(differing)}); "
-                           "compare model, input and versions")
-
-    def flush(self) -> None:
-        pass
+            raise MlmError(f"{self._name}:{self._number}: this run gives another record here "
+                           f"({', '.join(differing)}); compare model, input and versions")
 
     def finish(self) -> None:
-        """The run is over: the file must be too."""
+        """MlmError where the file has more lines than the run."""
         if self._next() is not None:
             raise MlmError(f"{self._name}:{self._number + 1}: the file has more lines than this run; compare the input")
 
 
 class InOrder:
-    """Several records in work at once, their lines written in the order in which the records came.
+    """Writes the answers to several inputs, made at the same time, in the order of the inputs.
 
-    The first one's lines go straight out; those of the others wait in memory, past 1 MiB each in a temporary file.
+    The lines of the first input in work are written at once. Those of the others wait in memory, and above IN_MEMORY
+    bytes each in a temporary file.
     """
 
-    HELD = 1 << 20
+    IN_MEMORY = 1 << 20
 
     def __init__(self, output: Output) -> None:
         self.output = output
-        self._waiting: list[Sink] = []
+        self._sinks: list[Sink] = []
 
     def open(self) -> "Sink":
+        """A sink for the next input, whose lines follow those of all sinks opened before."""
         sink = Sink(self)
-        self._waiting.append(sink)
+        self._sinks.append(sink)
         return sink
 
     def _advance(self) -> None:
-        """Write out what the first sinks hold, as far as they are closed."""
-        while self._waiting and self._waiting[0].closed:
-            self._pour(self._waiting.pop(0))
-        if self._waiting:
-            self._pour(self._waiting[0])
+        """Write the waiting lines of the first sinks, up to the first one that is still open."""
+        while self._sinks and self._sinks[0].closed:
+            self._pour(self._sinks.pop(0))
+        if self._sinks:
+            self._pour(self._sinks[0])
 
     def _pour(self, sink: "Sink") -> None:
-        if sink.held is None:
+        if sink.waiting is None:
             return
-        sink.held.seek(0)
-        for line in sink.held:
+        sink.waiting.seek(0)
+        for line in sink.waiting:
             self.output.write_line(line)
-        sink.held.close()
-        sink.held = None
+        sink.waiting.close()
+        sink.waiting = None
 
     def is_first(self, sink: "Sink") -> bool:
-        return self._waiting[0] is sink
+        """Whether all sinks opened before this one are closed."""
+        return self._sinks[0] is sink
 
 
 class Sink:
-    """The lines of one record on their way out."""
+    """Takes the lines that answer one input."""
 
     def __init__(self, order: InOrder) -> None:
         self.order = order
         self.closed = False
-        self.held: tempfile.SpooledTemporaryFile[bytes] | None = None
+        self.waiting: tempfile.SpooledTemporaryFile[bytes] | None = None
 
     def write(self, record: Record) -> None:
+        """Write a record as one line of JSON, now or when the turn of this sink comes."""
         line = to_line(record)
         if self.order.is_first(self):
             self.order.output.write_line(line)
             return
-        if self.held is None:
-            self.held = tempfile.SpooledTemporaryFile(max_size=InOrder.HELD)  # noqa: SIM115 - closed by _pour
-        self.held.write(line)
+        if self.waiting is None:
+            self.waiting = tempfile.SpooledTemporaryFile(max_size=InOrder.IN_MEMORY)  # noqa: SIM115 - closed by _pour
+        self.waiting.write(line)
 
     def close(self) -> None:
+        """Say that no more lines come."""
         self.closed = True
         self.order._advance()

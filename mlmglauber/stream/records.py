@@ -113,9 +113,14 @@ def names_of(record: Mapping[str, Any], *fields: str) -> tuple[Any, ...]:
     return tuple(record.get(field) for field in fields)
 
 
-def told(name: Any) -> str:
+def shown_name(name: Any) -> str:
     """A name as a message shows it."""
     return "none named" if name is None else str(name)
+
+
+def repeated_id(name: str) -> str:
+    """The message for an input whose id another input before it has."""
+    return f"an input before this one has the id {name!r} too; ids name chains, so make them differ"
 
 
 STATE_KEY = ("run", "id", "chain", "step")

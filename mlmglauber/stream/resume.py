@@ -12,7 +12,7 @@ from typing import NamedTuple
 import orjson
 
 from mlmglauber.stream.errors import LockedError, OutputError, UsageError
-from mlmglauber.stream.output import Appending
+from mlmglauber.stream.output import AppendingOutput
 from mlmglauber.stream.records import Record, to_line
 from mlmglauber.stream.same import differing_fields
 
@@ -90,7 +90,7 @@ def take_up(descriptor: int, path: str, head: Sequence[Record]) -> Left:
     os.ftruncate(descriptor, end if current is None else cut)
     os.lseek(descriptor, 0, os.SEEK_END)
     if count < len(head):
-        output = Appending(descriptor)
+        output = AppendingOutput(descriptor)
         for record in head:
             output.write(record)
         output.flush()

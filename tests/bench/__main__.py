@@ -57,15 +57,15 @@ def bert_base(folder: Path) -> str:
 
 @contextmanager
 def timed(owner: Any, name: str, spent: list[float]) -> Iterator[None]:
-    """Add up the time that calls of owner.name take."""
+    """Add up the processor time that calls of owner.name take."""
     inner = getattr(owner, name)
 
     def outer(*args: Any, **kwargs: Any) -> Any:
-        start = time.perf_counter()
+        start = time.process_time()
         try:
             return inner(*args, **kwargs)
         finally:
-            spent[0] += time.perf_counter() - start
+            spent[0] += time.process_time() - start
 
     setattr(owner, name, outer)
     try:
@@ -75,36 +75,48 @@ def timed(owner: Any, name: str, spent: list[float]) -> Iterator[None]:
 
 
 def sampling(folder: Path) -> Iterator[Row]:
-    """mlm-sample whole, records and all but for loading, against the hand-written loop, in turn."""
+    """mlm-sample whole, records and all, against the hand-written loop, in turn: processor time of a step.
+
+    A step is the difference of a long and a short run, which leaves out what is done once: opening the model, the
+    first calls that try batch sizes.
+    """
     import torch
     from transformers import BertForMaskedLM
 
     from mlmglauber.commands.sample import command as sample
-    from mlmglauber.commands.sample import run as walk
+    from mlmglauber.commands.sample import run as sample_run
+    from mlmglauber.models.masked_lm import MaskedLM
     from tests.bench.hand_loop import hand_loop
 
     place = bert_base(folder)
-    chains, n, steps = 64, 30, 4
+    chains, n, short, long = 64, 30, 4, 10
     model = BertForMaskedLM.from_pretrained(place).eval()
     ids = torch.randint(1000, 30000, (chains, n + 2))
     (folder / "start.jsonl").write_bytes(orjson.dumps({"ids": ids[0, 1:-1].tolist()}) + b"\n")
-    ours, forward, theirs = [], [], []
-    for _ in range(5):
+
+    def ours(steps: int) -> tuple[float, float]:
+        """Processor seconds of the run without its opening, and of its forward passes."""
         run, passes = [0.0], [0.0]
-        with timed(walk.Journey, "step", run), timed(BertForMaskedLM, "forward", passes):
-            with suppress(SystemExit):
-                sample.main(["-m", place, "-c", str(chains), "--steps", str(steps), "--every", "1", "--seed", "1",
-                             "--length", str(n), "-o", str(folder / "out"), str(folder / "start.jsonl")])
-            assert len((folder / "out").read_bytes().splitlines()) == 1 + chains * (steps + 1)
-        ours.append(run[0] / steps)
-        forward.append(passes[0] / steps)
-        theirs.append(seconds(lambda: hand_loop(model, ids, 103, steps)) / steps)
-    ratio = statistics.median(b / a for a, b in zip(ours, theirs, strict=True))
-    outside = statistics.median(1 - b / a for a, b in zip(ours, forward, strict=True))
-    milliseconds = f"{1000 * statistics.median(ours):.0f} ms against {1000 * statistics.median(theirs):.0f} ms a step"
+        with timed(sample_run.SampleRun, "step", run), timed(MaskedLM, "weigh", passes), suppress(SystemExit):
+            sample.main(["-m", place, "-c", str(chains), "--steps", str(steps), "--every", "1", "--seed", "1",
+                         "--length", str(n), "-o", str(folder / "out"), str(folder / "start.jsonl")])
+        assert len((folder / "out").read_bytes().splitlines()) == 1 + chains * (steps + 1)
+        return run[0], passes[0]
+
+    ratios, outside, steps = [], [], []
+    for _ in range(3):
+        (first, passes), (second, more) = ours(short), ours(long)
+        begin = time.process_time()
+        hand_loop(model, ids, 103, long - short)
+        theirs = time.process_time() - begin
+        ratios.append(theirs / (second - first))
+        outside.append(1 - (more - passes) / (second - first))
+        steps.append((second - first) / (long - short))
+    ratio, rest = statistics.median(ratios), statistics.median(outside)
     yield Row("mlm-sample, BERT-base size, n = 30, 64 chains, float32, against the hand-written loop",
-              f"{ratio:.2f} x ({milliseconds})", ">= 1.25 x", ratio >= 1.25)
-    yield Row("   its time outside the forward pass", f"{100 * outside:.1f} %", "<= 5 %", outside <= 0.05)
+              f"{ratio:.2f} x ({1000 * statistics.median(steps):.0f} ms of processor time a step)", ">= 1.25 x",
+              ratio >= 1.25)
+    yield Row("   its time outside the forward pass", f"{100 * rest:.1f} %", "<= 5 %", rest <= 0.05)
 
 
 def embedded(count: int, encoding: str, path: Path) -> None:

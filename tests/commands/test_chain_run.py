@@ -8,11 +8,12 @@ import pytest
 from conftest import ROOT
 from in_process import answer
 
-from mlmglauber.commands.shared.chain_run import UNKNOWN, Law, Runs
-from mlmglauber.commands.shared.filter import Filter, Words
+from mlmglauber.commands.shared.chain_run import UNKNOWN, ChainLaw, Runs
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.reporter import CollectingReporter
 from mlmglauber.commands.shared.spread.client import _Blocks
 from mlmglauber.stream.errors import RecordError
-from mlmglauber.stream.output import Output
+from mlmglauber.stream.output import CollectedOutput
 
 TEXT = b'{"id":"t","text":"b a a"}\n'
 INC = (ROOT / "tests" / "tables" / "inc.json").read_bytes()
@@ -219,7 +220,7 @@ def test_runs_that_made_no_chain_and_other_things_in_their_place():
         assert (found.known, found.law, found.scan, found.free_sites(2)) == (False, UNKNOWN, "random", (0, 1))
     runs.take({"type": "run", "run": "r", "command": "mlm-sample", "tau": 0.5, "options": None, "model": "m"})
     found = runs.of({"type": "state", "run": "r"})
-    assert found.law == Law("m", scan="random", init="text")
+    assert found.law == ChainLaw("m", scan="random", init="text")
     assert found.tau_of({}) == 0.5
     assert found.tau_of({"tau": 2}) == 2.0
     for tau in ("hot", -1, float("nan"), True):
@@ -231,8 +232,8 @@ def test_every_block_for_a_worker_brings_the_run_records_before_it(inc):
     """Blocks of --dask are lines; the run record stands in the first one alone. One worker answers as one process."""
     chains = sampled(inc, "--allow a,b --freeze 2 --tau 0.7 --steps 120", b'{"id":"t","text":"b a c"}\n')
     (inc / "chains").write_bytes(chains)
-    blocks = _Blocks(Filter(Words("mlm-influence", True, 0, False, False), (str(inc / "chains"),), False, Output(None)),
-                     unique=False)
+    io = Filter(CollectingReporter("mlm-influence", True), (str(inc / "chains"),), False, CollectedOutput())
+    blocks = _Blocks(io, unique=False)
     found = []
     while (block := blocks.next(wait=True)) is not None:
         found.append(block)

@@ -10,7 +10,9 @@ import orjson
 import pytest
 from conftest import PATH, ROOT
 
-from mlmglauber.commands.sample.command import main as sample
+from mlmglauber.commands.sample.command import main, sample
+from mlmglauber.commands.sample.options import SampleOptions
+from mlmglauber.commands.shared.options import take_reading, take_table
 from mlmglauber.commands.shared.spread.worker import Block, answer
 from mlmglauber.stream.records import Line
 
@@ -50,23 +52,25 @@ def test_blocks_answer_what_the_whole_run_does(sh, texts, monkeypatch):
     whole = sh(f"{SAMPLE} in")
     contents = [line for line in TEXTS.splitlines()[:12] if line]
     lines = [Line(f"in:{k}", content) for k, content in enumerate(contents)]
-    options = sample.make_context("mlm-sample", SAMPLE.split()[1:]).params
-    for shared in ("files", "output", "strict", "quiet", "verbose", "progress", "no_color", "version", "shard", "dask",
-                   "form", "text", "text_field", "upper"):
-        options.pop(shared, None)
+    values = main.make_context("mlm-sample", SAMPLE.split()[1:]).params
+    for shared in ("files", "output", "strict", "quiet", "verbose", "progress", "no_color", "version", "shard", "dask"):
+        values.pop(shared, None)
+    take_reading(values)
+    take_table(values)
+    options = SampleOptions(**values)
     expected = [line for line in whole.out.splitlines() if orjson.loads(line).get("id") in {None, "x", *"012345678"}]
     for size in (1, 4, 11):
-        found, warm, said = [], {}, []
+        found, opened, reports = [], {}, []
         for start in range(0, len(lines), size):
             block = Block(lines[start : start + size], start, {"text": "a b"})
-            given = answer("mlm-sample", block, dict(options), strict=False, quiet=False, warm=warm)
+            given = answer(sample, block, options, strict=False, quiet=False, opened=opened)
             assert given.error is None
-            said += given.words
+            reports += given.reports
             found += given.output.splitlines()
         kept = [line for k, line in enumerate(found) if b'"type":"run"' not in line or line not in found[:k]]
         assert [line for line in kept if orjson.loads(line).get("id") in {None, "x", *"012345678"}] == expected
-        assert len(said) == 1
-        assert len(warm) == 1
+        assert len(reports) == 1
+        assert len(opened) == 1
 
 
 def test_workers_of_dask_give_the_records_of_one_process(sh, texts):

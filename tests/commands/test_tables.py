@@ -264,7 +264,7 @@ def test_the_table_of_samples_counts_what_the_states_say(made):
     ("mlm-sample -m a.json --table --from-run f --check more", "--table writes no states"),
     ("mlm-sample -m a.json --table --resume f more", "--table writes no states"),
     ("mlm-traps -m a.json --certify a --table more", "--certify and --scan-tokens write records"),
-    ("mlm-influence -m a.json --dask local:1 --csv more", "--csv needs them all"),
+    ("mlm-influence -m a.json --dask local:1 --csv more", "--csv needs all records"),
 ])
 def test_tables_that_cannot_be_are_usage_errors(made, line, said):
     made("mlm-sample -m a.json --seed 1 --steps 2 more > f")
@@ -346,7 +346,7 @@ def test_headings_stand_by_themselves():
 
 
 def test_the_width_is_that_of_the_output(monkeypatch, tmp_path):
-    from mlmglauber.commands.shared.tables import width
+    from mlmglauber.commands.shared.table_output import width
 
     reader, writer = os.pipe()
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(fileno=lambda: writer, isatty=lambda: False))

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.commands.basins.examples import run_record
+from mlmglauber.commands.basins.options import BasinsOptions
 from mlmglauber.commands.basins.run import Job
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.measures.regions.clustering import cluster
@@ -19,8 +20,8 @@ NO_PROBABILITY = "k-means gives none"
 class Clustering(Job):
     """Regions by k-means: every record is held, since the last one may move them all."""
 
-    def __init__(self, filter: Filter, options: dict[str, Any]) -> None:
-        super().__init__(filter, options)
+    def __init__(self, io: Filter, options: BasinsOptions) -> None:
+        super().__init__(io, options)
         self._held: list[tuple[str, Record, NDArray[np.float32] | None]] = []
 
     def add(self, record: Record) -> None:
@@ -30,8 +31,8 @@ class Clustering(Job):
             if len(vector) != size:
                 raise RecordError(f"an embedding of {len(vector)} dimensions, the one before has {size}; embed all "
                                   "records with one model")
-        if vector is not None or not self.options["summary"]:
-            self._held.append((self.filter.place, record, vector))
+        if vector is not None or not self.options.summary:
+            self._held.append((self.io.place, record, vector))
 
     def finish(self) -> None:
         """All records, once the clusters are known."""
@@ -39,17 +40,18 @@ class Clustering(Job):
         sound = [k for k, (unit, reason) in enumerate(found) if unit is not None and reason is None]
         members = dict(zip(sound, self._cluster(sound, found), strict=True)) if sound else {}
         for k, (place, record, vector) in enumerate(self._held):
-            with self.filter.guard(place):
+            with self.io.guard(place):
                 if vector is None:
-                    self.filter.output.write(record)
+                    self.io.output.write(record)
                 else:
                     self._answer(record, members.get(k, NO_NAME), None, found[k][1] or NO_PROBABILITY)
         super().finish()
 
     def _cluster(self, sound: list[int], found: list[Any]) -> list[int]:
-        count = self.options["clusters"]
+        count = self.options.clusters
+        assert count is not None
         try:
-            clusters = cluster(np.array([found[k][0] for k in sound]), count, self.options["seed"])
+            clusters = cluster(np.array([found[k][0] for k in sound]), count, self.options.seed)
         except ValueError as error:
             raise MlmError(f"--clusters {count}: {error}; ask for fewer") from error
         self.names = tuple(str(k + 1) for k in range(count))
@@ -58,6 +60,6 @@ class Clustering(Job):
         told: Record = {"clusters": rows, "silhouette": clusters.silhouette}
         if clusters.silhouette is None:
             told["silhouette_reason"] = "each vector is a cluster of its own, or the sample is in one"
-        asked = {"method": "k-means", "clusters": count, "seed": self.options["seed"]}
+        asked = {"method": "k-means", "clusters": count, "seed": self.options.seed}
         self._tell(run_record(asked, self.identity, [clusters.sizes.tolist()], told))
         return [int(member) for member in clusters.members]

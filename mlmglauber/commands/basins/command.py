@@ -1,16 +1,24 @@
 """mlm-basins: which region of embedding space each state is in, and how chains come and go between regions."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from mlmglauber.commands.shared.filter import Filter, filter_command
-from mlmglauber.commands.shared.options import Real, device_options
-from mlmglauber.commands.shared.tables import table_options
+from mlmglauber.commands.basins.options import BasinsOptions
+from mlmglauber.commands.shared.command import record_command
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.option_types import Real
+from mlmglauber.commands.shared.options import device_options, table_options
 from mlmglauber.stream.records import Record
 
 if TYPE_CHECKING:
     from mlmglauber.commands.basins.run import Job
+
+DESCRIPTION = (
+    "Replace `embedding` by `basin`, the region of embedding space that a text lies in, and `basin_p`.\n\n"
+    "Regions are named by labelled example texts, or found by k-means. Streams; --clusters holds all records. "
+    "--summary tells at the end of visits, returns, dwell times and moves, and holds 10 bytes a state."
+)
 
 EXAMPLES = """\
   mlm-sample --chains 4 starts.jsonl | mlm-embed | mlm-basins --examples topics.jsonl | jq .basin
@@ -18,13 +26,6 @@ EXAMPLES = """\
   mlm-basins --clusters 8 --summary embedded.jsonl | jq 'select(.over == "group").transitions'"""
 
 
-@filter_command(
-    "mlm-basins",
-    "Replace `embedding` by `basin`, the region of embedding space that a text lies in, and `basin_p`.\n\n"
-    "Regions are named by labelled example texts, or found by k-means. Streams; --clusters holds all records. "
-    "--summary tells at the end of visits, returns, dwell times and moves, and holds 10 bytes a state.",
-    EXAMPLES,
-)
 @click.option("--examples", type=click.Path(), metavar="FILE",
               help="Labelled examples: records with `label` and `text`, or `label` and `embedding`.")
 @click.option("--clusters", type=click.IntRange(2), metavar="K",
@@ -48,29 +49,31 @@ EXAMPLES = """\
 @click.option("-m", "--model", default="all-MiniLM-L6-v2", show_default=True, envvar="MLM_EMBEDDER", show_envvar=True,
               metavar="NAME", help="The model that mlm-embed had, for examples and draws that are not embedded yet.")
 @device_options
-def main(filter: Filter, **options: Any) -> None:
+def basins(io: Filter, options: BasinsOptions) -> None:
     """Records pass one at a time; a record without an embedding passes as it is, or not at all under --summary."""
-    if (options["examples"] is None) == (options["clusters"] is None):
+    if (options.examples is None) == (options.clusters is None):
         raise click.UsageError("give --examples FILE or --clusters K, one of the two")
-    if not options["summary"]:
-        for name in ("start", "draws", "min_visit"):
-            if options[name]:
-                raise click.UsageError(f"--{name.replace('_', '-')} needs --summary")
-    if options["clusters"] and options["draws"]:
+    if not options.summary:
+        for name, value in (("start", options.start), ("draws", options.draws), ("min-visit", options.min_visit)):
+            if value:
+                raise click.UsageError(f"--{name} needs --summary")
+    if options.clusters and options.draws:
         raise click.UsageError("--draws needs --examples: clusters are made of the records alone")
     from mlmglauber.commands.basins.clusters import Clustering
     from mlmglauber.commands.basins.run import Naming
 
-    job: Job = Naming(filter, options) if options["clusters"] is None else Clustering(filter, options)
-    with filter.words.bar("records") as progress:
+    job: Job = Naming(io, options) if options.clusters is None else Clustering(io, options)
+    with io.reporter.bar("records") as progress:
 
         def handle(record: Record) -> None:
             progress(1)
             job.add(record)
 
-        filter.each(handle)
+        io.each(handle)
     job.finish()
 
+
+main = record_command(basins, BasinsOptions, DESCRIPTION, EXAMPLES)
 
 if __name__ == "__main__":
     main()

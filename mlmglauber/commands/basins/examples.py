@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber import __version__
+from mlmglauber.commands.basins.options import BasinsOptions
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.measures.regions.labelling import Labeller, fit, held_out, unit_of
 from mlmglauber.stream.errors import MixedRecordsError, MlmError, RecordError
 from mlmglauber.stream.printable import counted, were
-from mlmglauber.stream.records import SCHEMA, Record, has_vector, is_input, to_line, told
+from mlmglauber.stream.records import SCHEMA, Record, has_vector, is_input, shown_name, to_line
 from mlmglauber.stream.vectors import unpack
 
 if TYPE_CHECKING:
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
 class Texts:
     """The records of a file with a text or an embedding, and their vectors of length 1 in the stream's embedding."""
 
-    def __init__(self, filter: Filter, path: str, labelled: bool) -> None:
-        self.path, self.words, self.records = path, filter.words, list[Record]()
-        other = Filter(filter.words, (path,), filter.strict, filter.output)
+    def __init__(self, io: Filter, path: str, labelled: bool) -> None:
+        self.path, self.reporter, self.records = path, io.reporter, list[Record]()
+        other = Filter(io.reporter, (path,), io.strict, io.output)
         for record in other.records():
-            if is_input(record) and not filter.leaves_out(record):
+            if is_input(record) and not io.leaves_out(record):
                 with other.guard(other.place):
                     self.records.append(_checked(record, labelled))
         other.conclude()
@@ -43,8 +44,9 @@ class Texts:
         texts = [record["text"] for record in self.records if not has_vector(record)]
         found = None if embedder is None else embedder.encode(texts)
         if found is not None and found.truncated.any():
-            self.words.say(f"{self.path}: {counted(int(found.truncated.sum()), 'text')} longer than the model takes "
-                           f"{were(int(found.truncated.sum()))} cut short")
+            count = int(found.truncated.sum())
+            self.reporter.warn(f"{self.path}: {counted(count, 'text')} longer than the model takes {were(count)} cut "
+                               "short")
         fresh = iter(() if found is None else found.vectors)
         vectors, kept = [], []
         for record in self.records:
@@ -72,8 +74,8 @@ def _checked(record: Record, labelled: bool) -> Record:
 def check_embedder(own: Any, expected: Any, path: str) -> None:
     """MlmError where embeddings of a file are not of the kind that the records hold."""
     if own != expected:
-        raise bad(f"{path}: embeddings of another model or treatment ({told(own)}) than the records' "
-                  f"({told(expected)}); embed both alike, or name the records' model with --model")
+        raise bad(f"{path}: embeddings of another model or treatment ({shown_name(own)}) than the records' "
+                  f"({shown_name(expected)}); embed both alike, or name the records' model with --model")
 
 
 def bad(message: str) -> MlmError:
@@ -81,35 +83,36 @@ def bad(message: str) -> MlmError:
     return MixedRecordsError(message)
 
 
-def open_embedder(options: dict[str, Any], heads: Sequence[Record], identity: str | None, path: str) -> "Embedder":
+def open_embedder(options: BasinsOptions, heads: Sequence[Record], identity: str | None, path: str) -> "Embedder":
     """The embedder that made the records: --model, treated as the run record of mlm-embed tells."""
     from mlmglauber.models.embedding import Embedder
 
     head: Record = next((head for head in heads if head.get("run") == identity), {})
     dims, prompt = head.get("dims"), head.get("prompt")
     embedder = Embedder.open(
-        options["model"], revision=options["revision"], device=options["device"],
-        trust_remote_code=options["trust_remote_code"], allow_pickle=options["allow_pickle"],
+        options.model, revision=options.revision, device=options.device,
+        trust_remote_code=options.trust_remote_code, allow_pickle=options.allow_pickle,
         normalize=head.get("normalize") is True, prompt=prompt if isinstance(prompt, str) else None,
         dims=dims if type(dims) is int else None)
     check_embedder(embedder.identity, identity, path)
     return embedder
 
 
-def regions(records: Sequence[Record], units: NDArray[np.float64], options: dict[str, Any],
+def regions(records: Sequence[Record], units: NDArray[np.float64], options: BasinsOptions,
             identity: str | None) -> tuple[Labeller, Record]:
     """The labeller of examples, and the run record that tells how well it does on examples held out."""
-    records, units = _distinct(records, units, options["examples"])
+    assert options.examples is not None
+    records, units = _distinct(records, units, options.examples)
     labels = [record["label"] for record in records]
     try:
-        labeller = fit(units, labels, options["method"])
+        labeller = fit(units, labels, options.method)
     except ValueError as error:
-        raise MlmError(f"{options['examples']}: {error}; add examples of others") from error
-    told = held_out(units, labels, options["method"], options["reject"])._asdict()
+        raise MlmError(f"{options.examples}: {error}; add examples of others") from error
+    told = held_out(units, labels, options.method, options.reject)._asdict()
     digest = hashlib.blake2b(units.astype("<f4").tobytes(), digest_size=8).hexdigest()
     told = {key: value for key, value in told.items() if key != "reason" or value is not None}
     counts = {name: labels.count(name) for name in labeller.names}
-    return labeller, run_record({"method": options["method"], "reject": options["reject"]}, identity,
+    return labeller, run_record({"method": options.method, "reject": options.reject}, identity,
                                 [digest, labels], {"examples": counts, "held_out": told})
 
 

@@ -7,29 +7,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.commands.basins.examples import Texts, bad, open_embedder, regions
+from mlmglauber.commands.basins.options import BasinsOptions
 from mlmglauber.commands.shared.chain_run import ChainRun
 from mlmglauber.commands.shared.filter import Filter
-from mlmglauber.commands.shared.tables import shown, write_tables
+from mlmglauber.commands.shared.table_output import shown, write_tables
 from mlmglauber.measures.regions.labelling import NO_NAME, Labeller
 from mlmglauber.measures.regions.summary import Plan, Series, summarise
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.json_values import json_kind
-from mlmglauber.stream.records import Record, chain_key, has_vector, names_of, step_of, tau_and_n, told
+from mlmglauber.stream.records import Record, chain_key, has_vector, names_of, shown_name, step_of, tau_and_n
 from mlmglauber.stream.vectors import unpack
 
 
 class Job:
     """What both ways share: one embedder for all records, the run record, and each chain's series for --summary."""
 
-    def __init__(self, filter: Filter, options: dict[str, Any]) -> None:
-        self.filter, self.options = filter, options
+    def __init__(self, io: Filter, options: BasinsOptions) -> None:
+        self.io, self.options = io, options
         self.names: tuple[str, ...] = ()
         self.draws: NDArray[np.int64] | None = None
         self.head: Record = {}
         self.identity: Any = ()
         self._found = False
         self._kept: dict[Any, Series] = {}
-        self._table = options["summary"] and shown(filter, options["table"])
+        self._table = options.summary and shown(io, options.table)
 
     def add(self, record: Record) -> None:
         """Take in the next record."""
@@ -38,23 +39,23 @@ class Job:
     def finish(self) -> None:
         """The end of the input: under --summary all is told here."""
         if not self._found:
-            self.filter.lacks("record with an `embedding`", "give what mlm-embed writes", self.options["summary"])
+            self.io.report_missing("record with an `embedding`", "give what mlm-embed writes", self.options.summary)
         if not self._kept:
             return
-        plan = Plan(self.names, self.options["min_visit"], self.draws, self.options["start"] is not None)
+        plan = Plan(self.names, self.options.min_visit, self.draws, self.options.start is not None)
         summaries = summarise(list(self._kept.values()), plan)
         if self._table:
             from mlmglauber.commands.basins.table import basin_tables
 
-            write_tables(self.filter, self.options["table"], basin_tables(self.head, list(summaries)))
+            write_tables(self.io, self.options.table, basin_tables(self.head, list(summaries)))
             return
         for summary in summaries:
-            self.filter.output.write(summary)
+            self.io.output.write(summary)
 
     def _tell(self, head: Record) -> None:
         self.head = head
         if not self._table:
-            self.filter.output.write(head)
+            self.io.output.write(head)
 
     def _vector(self, record: Record) -> NDArray[np.float32]:
         """The embedding of a record, taken out of it unless it is to stay."""
@@ -63,10 +64,10 @@ class Job:
         if self.identity == ():
             self.identity = embedder
         if embedder != self.identity:
-            raise bad(f"embeddings of two models ({told(self.identity)} and {told(embedder)}) have no regions in "
-                      "common; embed all records with one model")
+            raise bad(f"embeddings of two models ({shown_name(self.identity)} and {shown_name(embedder)}) have no "
+                      "regions in common; embed all records with one model")
         vector = unpack(record["embedding"])
-        if not self.options["keep_embedding"]:
+        if not self.options.keep_embedding:
             del record["embedding"]
             record.pop("embedder", None)
         return vector
@@ -81,17 +82,17 @@ class Job:
             record["basin_reason"] = reason
         if p is None:
             record["basin_p_reason"] = reason
-        if self.options["summary"]:
+        if self.options.summary:
             self._keep(record, region)
         else:
-            self.filter.output.write(record)
+            self.io.output.write(record)
 
     def _keep(self, record: Record, region: int) -> None:
         """One state of a chain's series."""
         key = chain_key(record)
         series = self._kept.get(key)
         if series is None:
-            series = _series(record, self.options["start"], self.filter.runs.of(record))
+            series = _series(record, self.options.start, self.io.runs.of(record))
         series.steps.append(step_of(record, series.steps[-1] if series.steps else None))
         self._kept[key] = series
         series.regions.append(region)
@@ -110,12 +111,13 @@ def _series(record: Record, field: str | None, run: ChainRun) -> Series:
 class Naming(Job):
     """Regions by labelled examples, embedded when the first record comes."""
 
-    def __init__(self, filter: Filter, options: dict[str, Any]) -> None:
-        super().__init__(filter, options)
+    def __init__(self, io: Filter, options: BasinsOptions) -> None:
+        super().__init__(io, options)
         self._labeller: Labeller | None = None
         self._embedders: list[Record] = []
-        self._examples = Texts(filter, options["examples"], labelled=True)
-        self._drawn = Texts(filter, options["draws"], labelled=False) if options["draws"] else None
+        assert options.examples is not None
+        self._examples = Texts(io, options.examples, labelled=True)
+        self._drawn = Texts(io, options.draws, labelled=False) if options.draws else None
 
     def add(self, record: Record) -> None:
         if has_vector(record):
@@ -124,12 +126,12 @@ class Naming(Job):
             if len(vector) != labeller.weights.shape[1]:
                 raise RecordError(f"an embedding of {len(vector)} dimensions, the examples have "
                                   f"{labeller.weights.shape[1]}; embed both with one model")
-            self._answer(record, *labeller.label(vector, self.options["reject"]))
+            self._answer(record, *labeller.label(vector, self.options.reject))
             return
         if record.get("type") == "run" and record.get("command") == "mlm-embed":
             self._embedders.append(record)
-        if not self.options["summary"]:
-            self.filter.output.write(record)
+        if not self.options.summary:
+            self.io.output.write(record)
 
     def _learn(self) -> Labeller:
         files = [texts for texts in (self._examples, self._drawn) if texts is not None]
@@ -144,7 +146,7 @@ class Naming(Job):
             if units.shape[1] != labeller.weights.shape[1]:
                 raise bad(f"{self._drawn.path}: embeddings of {units.shape[1]} dimensions, the examples have "
                           f"{labeller.weights.shape[1]}; embed both with one model")
-            self.draws = _counts((labeller.label(unit, self.options["reject"])[0] for unit in units), len(self.names))
+            self.draws = _counts((labeller.label(unit, self.options.reject)[0] for unit in units), len(self.names))
             head["draws"] = dict(zip((*self.names, "unnamed"), self.draws.tolist(), strict=True))
         self._labeller = labeller
         self._tell(head)

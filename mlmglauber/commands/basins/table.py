@@ -6,7 +6,17 @@ from typing import Any
 
 from mlmglauber.commands.shared.chain_run import LAW_FIELDS
 from mlmglauber.commands.shared.law_columns import law_columns
-from mlmglauber.commands.shared.tables import Cell, Column, Table, count, interval, name, number, several, share
+from mlmglauber.commands.shared.tables import (
+    Cell,
+    Column,
+    Table,
+    count,
+    interval,
+    name,
+    number,
+    several,
+    share,
+)
 from mlmglauber.stream.records import Record
 
 LAW = law_columns(lambda row: row)

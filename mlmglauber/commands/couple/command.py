@@ -6,22 +6,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlmglauber.commands.shared.filter import Filter, filter_command
+from mlmglauber.commands.couple.options import DEFAULT_HORIZON, CoupleOptions, refuse_pairs
+from mlmglauber.commands.shared.command import record_command
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.option_types import Numbers, Real, Temperatures
 from mlmglauber.commands.shared.options import (
-    Numbers,
-    Real,
-    Temperatures,
     exact_option,
     model_options,
     spread_options,
+    table_options,
     text_options,
 )
-from mlmglauber.commands.shared.tables import table_options
+from mlmglauber.commands.shared.spread.plan import Spread
 
 if TYPE_CHECKING:
-    from mlmglauber.commands.couple.pair import Unit
+    from mlmglauber.commands.couple.pair import PairJob
 
-DEFAULT_HORIZON = 25.0
+DESCRIPTION = (
+    "Run pairs of Glauber chains together, same sites and coupled tokens, until they meet.\n\n"
+    "Reads lines of text, or records with `text` or `ids`; writes a run record, then one pair record for each pair, "
+    "temperature and length. With --lag the meeting times bound the distance to stationarity. --summarize reads pair "
+    "records, without a model."
+)
 
 EXAMPLES = """\
   mlm-couple --tau 0.5,1,2 --length 8,16 --pairs 20 < passages.txt | mlm-couple --summarize
@@ -54,14 +60,6 @@ class Start(click.ParamType[str]):
         return str(value)
 
 
-@filter_command(
-    "mlm-couple",
-    "Run pairs of Glauber chains together, same sites and coupled tokens, until they meet.\n\n"
-    "Reads lines of text, or records with `text` or `ids`; writes a run record, then one pair record for each pair, "
-    "temperature and length. With --lag the meeting times bound the distance to stationarity. --summarize reads pair "
-    "records, without a model.",
-    EXAMPLES,
-)
 @click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several: each is run.")
 @click.option("--length", "lengths", type=Lengths(), metavar="N[,N]...",
@@ -104,60 +102,39 @@ class Start(click.ParamType[str]):
 @model_options
 @exact_option
 @spread_options
-def main(filter: Filter, resume: str | None, summarize: bool, budgets: list[float], eps: list[float],
-         table: str, **options: Any) -> None:
-    """Pairs of as many inputs as fill a batch run together; their records are written in input order."""
-    if summarize:
+def couple(io: Filter, options: CoupleOptions) -> None:
+    """Pairs of as many inputs as fill a batch run together; their records are written in the order of the input."""
+    if options.summarize:
         from mlmglauber.commands.couple.summary import summarise_pairs
 
-        summarise_pairs(filter, budgets, eps, table)
+        summarise_pairs(io, options.budgets, options.eps, options.table)
         return
-    check(options)
-    if resume is not None and filter.output.path is not None:
+    options = options.completed()
+    if options.resume is not None and io.output.path is not None:
         raise click.UsageError("--resume writes to its own file; leave --output out")
-    from mlmglauber.commands.couple.run import Pairing
-    from mlmglauber.commands.shared.inputs import TEXTS, say_resumed, size_of
+    from mlmglauber.commands.couple.run import CoupleRun
 
-    before = size_of(resume)
-    with Pairing(filter, options, resume) as pairing, filter.words.bar("pair records") as progress:
-        in_work: deque[Unit] = deque()
+    with CoupleRun(io, options) as run, io.reporter.bar("pair records") as progress:
+        in_work: deque[PairJob] = deque()
         while True:
-            while pairing.has_room(in_work):
-                unit = pairing.next_unit(wait=not in_work)
-                if unit is None:
+            while run.has_room(in_work):
+                pair = run.next_pair(wait=not in_work)
+                if pair is None:
                     break
-                in_work.append(unit)
+                in_work.append(pair)
             if not in_work:
                 break
-            pairing.step(in_work)
+            run.step(in_work)
             while in_work and in_work[0].finished:
                 in_work.popleft()
                 progress(1)
-    if not pairing.seen and not pairing.too_short:
-        filter.lacks(*TEXTS)
-    elif not pairing.planned:
-        filter.words.empty = True  # that no pair was made is said
-    say_resumed(filter, resume, before)
+    if (run.ids or run.too_short) and not run.planned:
+        io.reporter.nothing_found = True  # __exit__ has reported why no pair was made
+    run.report_end(empty=False)
 
 
-def check(options: dict[str, Any]) -> None:
-    """Usage errors of options that contradict each other; the defaults of those that depend on others."""
-    options["start"] = start = options["start"] or ("text" if options["lag"] else "pair")
-    if options["max_steps"] is not None and options["horizon"] is not None:
-        raise click.UsageError("--max-steps and --horizon exclude each other")
-    if options["max_steps"] is None and options["horizon"] is None:
-        options["horizon"] = DEFAULT_HORIZON
-    if options["replicas"] > 2 and options["coupling"] != "race":
-        raise click.UsageError("--replicas above 2 need --coupling race")
-    if options["replicas"] > 2 and options["lag"]:
-        raise click.UsageError("--lag is about two chains; leave --replicas out")
-    if options["lag"] and start.startswith("perturb"):
-        raise click.UsageError("--lag needs two draws of one start law; --start perturb gives none")
-    if start == "text" and not options["lag"]:
-        raise click.UsageError("two chains of one text have met already; --start text is for --lag")
-    if options["burn_in"] is not None and start != "burned":
-        raise click.UsageError("--burn-in is for --start burned")
-
+main = record_command(couple, CoupleOptions, DESCRIPTION, EXAMPLES,
+                      Spread(needs_all=("table", "resume", "summarize"), unique_ids=True, check=refuse_pairs))
 
 if __name__ == "__main__":
     main()

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlmglauber.commands.couple.options import CoupleOptions
 from mlmglauber.commands.shared.inputs import OWN_FIELDS, text_exact
 from mlmglauber.dynamics.chain import Chain
 from mlmglauber.dynamics.coupled_chains import CoupledChains, Snapshot, lead_in
@@ -18,13 +19,13 @@ from mlmglauber.stream.output import InOrder
 from mlmglauber.stream.records import Record
 
 LEAD = 10_000
-"""Steps that a pair runs at most before its states are written: so many wait in memory with --emit 1."""
+"""Maximum number of steps a pair runs before its states are written; bounds the number of waiting states."""
 SWEEPS = 10
 """Default burn-in of --start burned."""
 
 
 class Text(NamedTuple):
-    """One input: where it stands, what it is called, its record."""
+    """One input: file:line, id, record."""
 
     place: str
     name: str
@@ -32,7 +33,7 @@ class Text(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A pair that is to be run: its texts, their tokens at one length, a temperature, its number."""
+    """A pair to run: its texts, their token ids at one length, the temperature, the number of the pair."""
 
     texts: Sequence[Text]
     ids: Sequence[list[int]]
@@ -45,23 +46,23 @@ class Plan(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What names a pair in a run."""
+        """The name, number, temperature and length that tell a pair from the others of a run."""
         return self.name, self.number, self.tau, len(self.ids[0])
 
 
-class Unit:
-    """One pair on its way from its start to its record."""
+class PairJob:
+    """One pair in work: its coupled chains, and the records made of them."""
 
-    def __init__(self, plan: Plan, model: TextModel, name: str, run: str, options: dict[str, Any],
+    def __init__(self, plan: Plan, model: TextModel, name: str, run: str, options: CoupleOptions,
                  order: InOrder) -> None:
-        """name: the model's. RecordError, and no place in the order, for a start that cannot be."""
+        """name: the model's. RecordError, before a place in the output is taken, for a start that is not possible."""
         self.plan, self.model, self.name, self.run, self.options = plan, model, name, run, options
         n = len(plan.ids[0])
-        steps = options["max_steps"] or max(1, ceil(options["horizon"] * (n_log_n(n) or 0)))
+        steps = options.max_steps or max(1, ceil((options.horizon or 0) * (n_log_n(n) or 0)))
         self.group = CoupledChains(
-            self._chains(), tau=plan.tau, seed=options["seed"], record=f"{n}:{plan.name}",
-            number=plan.number, coupling=options["coupling"], steps=steps, vocab=model.vocab_size,
-            lag=options["lag"], emit=options["emit"] or 0)
+            self._chains(), tau=plan.tau, seed=options.known_seed, record=f"{n}:{plan.name}",
+            number=plan.number, coupling=options.coupling, steps=steps, vocab=model.vocab_size,
+            lag=options.lag, emit=options.emit or 0)
         self.sink = order.open()
         self.finished = False
         self.inherited: Record = {}
@@ -69,22 +70,22 @@ class Unit:
             self.inherited |= {key: value for key, value in text.record.items() if key not in OWN_FIELDS}
 
     def _chains(self) -> list[Chain]:
-        """The chains at their start; each has still to run what it runs alone, a burn-in and the first one's lag."""
+        """The chains at their start, before the burn-in, which each runs alone, and the lag of the first one."""
         options, plan, n = self.options, self.plan, len(self.plan.ids[0])
         burn_in = 0
-        if options["start"] == "burned":
-            burn_in = options["burn_in"] if options["burn_in"] is not None else SWEEPS * n
+        if options.start == "burned":
+            burn_in = options.burn_in if options.burn_in is not None else SWEEPS * n
         chains = []
-        for replica in range(options["replicas"]):
+        for replica in range(options.replicas):
             record = f"{n},{replica}:{plan.name}"  # streams of its own: nothing of them comes again in the joint steps
-            draws = Stream(options["seed"], record, plan.number, "start")
-            steps = burn_in + (options["lag"] if replica == 0 else 0)
+            draws = Stream(options.known_seed, record, plan.number, "start")
+            steps = burn_in + (options.lag if replica == 0 else 0)
             chains.append(lead_in(first_state(self.model, plan.ids, options, replica, draws), steps, tau=plan.tau,
-                                seed=options["seed"], record=record, number=plan.number))
+                                seed=options.known_seed, record=record, number=plan.number))
         return chains
 
-    def follow(self) -> None:
-        """Write the states that are due and, at the end, the pair."""
+    def write_records(self) -> None:
+        """Write the states that are due and, at the end, the pair record."""
         group = self.group
         while group.snapshots:
             self._write_states(group.snapshots.popleft())
@@ -103,7 +104,7 @@ class Unit:
         plan = self.plan
         name = f"{plan.name}/{plan.tau}/{len(plan.ids[0])}/{plan.number}"
         for k, ids in enumerate(snapshot.states):
-            ahead = self.options["lag"] if k == 0 else 0
+            ahead = self.options.lag if k == 0 else 0
             tokens = ids.tolist()
             text = self.model.decode(tokens)
             self.sink.write({"type": "state", "run": self.run, "id": name, "chain": k, "step": snapshot.step + ahead,
@@ -112,19 +113,19 @@ class Unit:
 
     def _record(self) -> Record:
         group, plan, options = self.group, self.plan, self.options
-        lag, n = options["lag"], len(plan.ids[0])
+        lag, n = options.lag, len(plan.ids[0])
         end = group.last if group.meeting is None else group.meeting  # the distance is 0 from there on
         steps = [*[step for step in geometric_steps(end) if step < end], end]
         record: Record = {
             "type": "pair", "run": self.run, "id": plan.name, "pair": plan.number, "model": self.name,
-            "tau": plan.tau, "n": n, "seed": options["seed"], "coupling": options["coupling"],
-            "start": options["start"], "replicas": options["replicas"], "lag": lag,
+            "tau": plan.tau, "n": n, "seed": options.known_seed, "coupling": options.coupling,
+            "start": options.start, "replicas": options.replicas, "lag": lag,
             "meeting": None if group.meeting is None else group.meeting + lag, "censored": group.meeting is None,
             "max_steps": group.last, "last_change": group.last_change,
         }
         if group.meeting is None:
             record["reason"] = f"meeting: the chains differed after {group.last} steps together"
-        if options["start"].startswith("perturb"):
+        if options.start.startswith("perturb"):
             record |= {"damage": int(group.history[1][0]), "healed": group.meeting is not None}
         record |= {"steps": steps, "hamming": distance_at(group.history, steps).tolist()}
         if lag:
@@ -133,15 +134,15 @@ class Unit:
         return record | {key: value for key, value in self.inherited.items() if key not in record}
 
 
-def first_state(model: TextModel, ids: Sequence[list[int]], options: dict[str, Any], replica: int,
+def first_state(model: TextModel, ids: Sequence[list[int]], options: CoupleOptions, replica: int,
                 draws: Stream) -> list[int]:
     """The first state of a chain by --start, before it runs alone."""
-    kind, _, count = options["start"].partition(":")
+    kind, _, count = options.start.partition(":")
     if kind == "pair":
         return ids[replica]
     state, n = list(ids[0]), len(ids[0])
     tokens = np.flatnonzero(model.allowed)
-    if kind == "random" and (replica > 0 or options["lag"]):  # with a lag both start from the same law
+    if kind == "random" and (replica > 0 or options.lag):  # with a lag both start from the same law
         return [int(token) for token in tokens[(draws.uniforms(0, n) * len(tokens)).astype(np.int64)]]
     if kind == "perturb" and replica > 0:
         if int(count) > n:

@@ -3,14 +3,14 @@
 from typing import Any
 
 from mlmglauber.commands.shared.filter import Filter
-from mlmglauber.commands.shared.tables import shown, write_tables
+from mlmglauber.commands.shared.table_output import shown, write_tables
 from mlmglauber.measures.meeting.summary import summarise
 from mlmglauber.measures.meeting.times import Kind, Pair
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record, names_of
 
 
-def summarise_pairs(filter: Filter, budgets: list[float], eps: list[float], table: str) -> None:
+def summarise_pairs(io: Filter, budgets: list[float], eps: list[float], table: str) -> None:
     """Read all pair records, leave others out, and write the summaries, or tables of them."""
     pairs: dict[Any, Pair] = {}
 
@@ -20,22 +20,22 @@ def summarise_pairs(filter: Filter, budgets: list[float], eps: list[float], tabl
             key, pair = pair_of(record)
             pairs[key] = pair
 
-    with filter.words.bar("records") as progress:
-        filter.each(handle)
+    with io.reporter.bar("records") as progress:
+        io.each(handle)
     if not pairs:
-        filter.lacks("pair record", "give what mlm-couple writes without --summarize")
+        io.report_missing("pair record", "give what mlm-couple writes without --summarize")
     summaries = list(summarise(list(pairs.values()), budgets, eps))
     for summary in summaries:
         if summary.get("lag_to_try") is not None:
-            filter.words.say(f"tau {summary['tau']:g}, n = {summary['n']}: the bound at t = 0 is "
+            io.reporter.warn(f"tau {summary['tau']:g}, n = {summary['n']}: the bound at t = 0 is "
                              f"{summary['bound'][0]['tv']:.1f}, far above 1; try --lag {summary['lag_to_try']}")
-    if shown(filter, table):
+    if shown(io, table):
         from mlmglauber.commands.couple.table import couple_tables
 
-        write_tables(filter, table, couple_tables(summaries))
+        write_tables(io, table, couple_tables(summaries))
         return
     for summary in summaries:
-        filter.output.write(summary)
+        io.output.write(summary)
 
 
 def pair_of(record: Record) -> tuple[Any, Pair]:

@@ -3,7 +3,17 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from mlmglauber.commands.shared.tables import Column, Table, count, figure, interval, name, number, ratio, sentence
+from mlmglauber.commands.shared.tables import (
+    Column,
+    Table,
+    count,
+    figure,
+    interval,
+    name,
+    number,
+    ratio,
+    sentence,
+)
 from mlmglauber.stream.records import Record
 
 

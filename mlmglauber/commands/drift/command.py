@@ -5,17 +5,26 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlmglauber.commands.shared.filter import Filter, filter_command
-from mlmglauber.commands.shared.options import Numbers
-from mlmglauber.commands.shared.tables import shown, table_options, write_tables
+from mlmglauber.commands.drift.options import DriftOptions
+from mlmglauber.commands.shared.command import record_command
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.option_types import Numbers
+from mlmglauber.commands.shared.options import table_options
+from mlmglauber.commands.shared.table_output import shown, write_tables
 from mlmglauber.stream.errors import MixedRecordsError, RecordError
 from mlmglauber.stream.printable import counted
-from mlmglauber.stream.records import Record, chain_key, has_vector, is_input, names_of, told
+from mlmglauber.stream.records import Record, chain_key, has_vector, is_input, names_of, shown_name
 
 if TYPE_CHECKING:
     from mlmglauber.commands.drift.reference import References
     from mlmglauber.commands.drift.series import AllSeries
     from mlmglauber.measures.drift.cosine import Vector
+
+DESCRIPTION = (
+    "Replace `embedding` by `drift`, 1 - cosine similarity to the chain's first record.\n\n"
+    "Streams; holds one vector a chain. --summary writes, at the end, one record for each chain, each temperature and "
+    "length, and each temperature, and holds 24 bytes a state."
+)
 
 EXAMPLES = """\
   mlm-sample --tau 0.5,1,2 --chains 4 passages.txt | mlm-embed | mlm-drift --summary
@@ -23,13 +32,6 @@ EXAMPLES = """\
   mlm-drift --summary --threshold 0.3,0.5 embedded.jsonl | jq 'select(.over == "group")'"""
 
 
-@filter_command(
-    "mlm-drift",
-    "Replace `embedding` by `drift`, 1 - cosine similarity to the chain's first record.\n\n"
-    "Streams; holds one vector a chain. --summary writes, at the end, one record for each chain, each temperature and "
-    "length, and each temperature, and holds 24 bytes a state.",
-    EXAMPLES,
-)
 @click.option("--reference", default="first", show_default=True, metavar="first|previous|FILE",
               help="Drift from the chain's first record, from the one before, or from the embeddings in FILE: "
                    "by id, or for all when there is one.")
@@ -37,15 +39,15 @@ EXAMPLES = """\
 @click.option("--threshold", type=Numbers(0, 2), default="0.5", show_default=True, metavar="D[,D]...",
               help="Drifts whose hitting times the summary tells; a state at D or above is a hit.")
 @table_options("summary")
-def main(filter: Filter, reference: str, summary: bool, threshold: list[float], table: str) -> None:
+def drift(io: Filter, options: DriftOptions) -> None:
     """Records pass one at a time; a record without an embedding passes as it is, or not at all under --summary."""
     fixed = None
-    if reference not in ("first", "previous"):
+    if options.reference not in ("first", "previous"):
         from mlmglauber.commands.drift.reference import References
 
-        fixed = References(filter, reference)
-    chains = _Chains(fixed, reference == "previous")
-    kept = _all_series(filter, fixed is not None) if summary else None
+        fixed = References(io, options.reference)
+    chains = _Chains(fixed, options.reference == "previous")
+    kept = _all_series(io, fixed is not None) if options.summary else None
 
     def handle(record: Record) -> None:
         progress(1)
@@ -55,20 +57,20 @@ def main(filter: Filter, reference: str, summary: bool, threshold: list[float], 
             if kept is not None:
                 kept.add(key, record, vector)
         if kept is None:
-            filter.output.write(record)
+            io.output.write(record)
 
-    with filter.words.bar("records") as progress:
-        filter.each(handle)
+    with io.reporter.bar("records") as progress:
+        io.each(handle)
     if not chains.found:
-        filter.lacks("record with an `embedding`", "give what mlm-embed writes", empty=summary)
+        io.report_missing("record with an `embedding`", "give what mlm-embed writes", empty=options.summary)
     elif kept is not None:
-        _write_summary(filter, kept, threshold, table)
+        _write_summary(io, kept, options.threshold, options.table)
 
 
-def _all_series(filter: Filter, fixed: bool) -> "AllSeries":
+def _all_series(io: Filter, fixed: bool) -> "AllSeries":
     from mlmglauber.commands.drift.series import AllSeries
 
-    return AllSeries(filter, fixed)
+    return AllSeries(io, fixed)
 
 
 class _Chains:
@@ -98,8 +100,9 @@ class _Chains:
         if self._embedder == ():
             self._embedder = embedder
         if embedder != self._embedder:
-            raise MixedRecordsError(f"embeddings of two models ({told(self._embedder)} and {told(embedder)}) have no "
-                                    "distance; embed all records with one model")
+            first = shown_name(self._embedder)
+            raise MixedRecordsError(f"embeddings of two models ({first} and {shown_name(embedder)}) have no distance;"
+                                    " embed all records with one model")
         vector = self._unpack(record.pop("embedding"))
         key = chain_key(record)
         if self._fixed is not None:
@@ -121,30 +124,32 @@ class _Chains:
         return key, vector
 
 
-def _write_summary(filter: Filter, series: "AllSeries", thresholds: list[float], table: str) -> None:
+def _write_summary(io: Filter, series: "AllSeries", thresholds: list[float], table: str) -> None:
     from mlmglauber.measures.drift.summary import summarise
 
-    summaries = _watched(filter, summarise(series.all(), thresholds))
-    if shown(filter, table):
+    summaries = _watched(io, summarise(series.all(), thresholds))
+    if shown(io, table):
         from mlmglauber.commands.drift.table import drift_tables
 
-        write_tables(filter, table, drift_tables(list(summaries)))
+        write_tables(io, table, drift_tables(list(summaries)))
         return
     for summary in summaries:
-        filter.output.write(summary)
+        io.output.write(summary)
 
 
-def _watched(filter: Filter, summaries: Iterable[Record]) -> Iterator[Record]:
+def _watched(io: Filter, summaries: Iterable[Record]) -> Iterator[Record]:
     """The same summaries; a line on standard error for each group whose chains do not all count."""
     for summary in summaries:
         if summary["over"] == "group":
             group = f"tau {summary['tau']}, n {summary['n']}: "
             if (cut := summary["diagnostics"].get("cut")) is not None:
-                filter.words.say(group + cut)
+                io.reporter.warn(group + cut)
             if (left := summary.get("coupled_left_out")) is not None:
-                filter.words.say(group + f"{counted(left, 'chain')} left out, coupled with one that counts")
+                io.reporter.warn(group + f"{counted(left, 'chain')} left out, coupled with one that counts")
         yield summary
 
+
+main = record_command(drift, DriftOptions, DESCRIPTION, EXAMPLES)
 
 if __name__ == "__main__":
     main()

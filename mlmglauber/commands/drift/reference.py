@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.measures.drift.cosine import Reference
 from mlmglauber.stream.errors import MixedRecordsError, MlmError, RecordError
-from mlmglauber.stream.records import Record, has_vector, is_input, names_of, told
+from mlmglauber.stream.records import Record, has_vector, is_input, names_of, shown_name
 from mlmglauber.stream.vectors import unpack
 
 
@@ -22,9 +22,9 @@ class References:
     file, from 0 on, as mlm-sample calls it. MixedRecordsError for two references of one id.
     """
 
-    def __init__(self, filter: Filter, path: str) -> None:
+    def __init__(self, io: Filter, path: str) -> None:
         self.path, self._named = path, dict[str, _Named]()
-        other = Filter(filter.words, (path,), filter.strict, filter.output)
+        other = Filter(io.reporter, (path,), io.strict, io.output)
         count = 0
         for record in other.records():
             if is_input(record):
@@ -53,8 +53,9 @@ class References:
         if named is None:
             raise RecordError(f"{self.path} has no reference for the id {name!r}; add one")
         if named.embedder != embedder:
-            raise MixedRecordsError(f"{named.place}: the reference is of another embedder ({told(named.embedder)}) "
-                                    f"than the records ({told(embedder)}); embed both alike, or there is no distance")
+            raise MixedRecordsError(f"{named.place}: the reference is of another embedder "
+                                    f"({shown_name(named.embedder)}) than the records ({shown_name(embedder)}); embed "
+                                    "both with the same model")
         return named.reference
 
 

@@ -17,8 +17,8 @@ class AllSeries:
     fixed: whether drift is from embeddings of a file, not from a chain's own records; times then count from step 0.
     """
 
-    def __init__(self, filter: Filter, fixed: bool) -> None:
-        self._filter, self._fixed = filter, fixed
+    def __init__(self, io: Filter, fixed: bool) -> None:
+        self._filter, self._fixed = io, fixed
         self._chains: dict[Any, Series] = {}
         self._common: dict[Any, Reference] = {}
 

@@ -5,14 +5,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mlmglauber.commands.shared.filter import Filter, filter_command
+from mlmglauber.commands.embed.options import EmbedOptions
+from mlmglauber.commands.shared.command import record_command
+from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.options import device_options, spread_options, text_options
+from mlmglauber.commands.shared.spread.plan import Spread
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.printable import counted, were
 from mlmglauber.stream.records import SCHEMA, Record, has_masks, text_of
 
 if TYPE_CHECKING:
     from mlmglauber.models.embedding import Embedded, Embedder
+
+DESCRIPTION = (
+    "Add `embedding`, a sentence embedding of `text`, to every record that has a text; the others pass.\n\n"
+    "Streams, in constant memory; identical texts are embedded once. --pca holds all records. A text that the model "
+    "cuts short is marked `truncated` and counted."
+)
 
 EXAMPLES = """\
   mlm-sample --tau 1 --steps 2000 passages.txt | mlm-embed | mlm-drift --summary
@@ -24,13 +33,6 @@ OWN_FIELDS = ("truncated", "text_tokens", "embedding_reason")
 """Fields that an embedding before this one may have left."""
 
 
-@filter_command(
-    "mlm-embed",
-    "Add `embedding`, a sentence embedding of `text`, to every record that has a text; the others pass.\n\n"
-    "Streams, in constant memory; identical texts are embedded once. --pca holds all records. A text that the model "
-    "cuts short is marked `truncated` and counted.",
-    EXAMPLES,
-)
 @click.option("-m", "--model", default="all-MiniLM-L6-v2", show_default=True, envvar="MLM_EMBEDDER", show_envvar=True,
               metavar="NAME", help="Sentence-transformers model: a name or a directory.")
 @click.option("--encoding", type=click.Choice(["float", "base64"]), default="float", show_default=True,
@@ -47,13 +49,13 @@ OWN_FIELDS = ("truncated", "text_tokens", "embedding_reason")
 @text_options
 @device_options
 @spread_options
-def main(filter: Filter, pca: int | None, encoding: str, **options: Any) -> None:
+def embed(io: Filter, options: EmbedOptions) -> None:
     """Records as they come, in batches of what has arrived."""
-    if options["prompt"] is not None and options["prompt_name"] is not None:
+    if options.prompt is not None and options.prompt_name is not None:
         raise click.UsageError("--prompt and --prompt-name exclude each other")
-    job = _Job(filter, encoding, pca, options)
-    with filter.words.bar("records") as progress:
-        for batch in filter.batches(options["batch_size"], plain_text=True):
+    job = _EmbedRun(io, options)
+    with io.reporter.bar("records") as progress:
+        for batch in io.batches(options.batch_size, plain_text=True):
             job.add(batch)
             progress(len(batch))
     job.finish()
@@ -64,11 +66,11 @@ def _is_text(record: Record) -> bool:
     return "text" in record and not has_masks(record)
 
 
-class _Job:
+class _EmbedRun:
     """The embedder, opened when the first text comes, and the records that --pca holds back."""
 
-    def __init__(self, filter: Filter, encoding: str, pca: int | None, options: dict[str, Any]) -> None:
-        self.filter, self.encoding, self.pca, self.options = filter, encoding, pca, options
+    def __init__(self, io: Filter, options: EmbedOptions) -> None:
+        self.io, self.options, self.pca = io, options, options.pca
         self.embedder: Embedder | None = None
         self.truncated = 0
         self.headed = False
@@ -78,7 +80,7 @@ class _Job:
     def add(self, batch: list[tuple[str, Record]]) -> None:
         good = []
         for place, record in batch:
-            with self.filter.guard(place):
+            with self.io.guard(place):
                 if "text" in record:
                     text_of(record)
                 good.append((place, record))
@@ -88,22 +90,22 @@ class _Job:
         row = 0
         for place, record in good:
             if _is_text(record):
-                with self.filter.guard(place):
+                with self.io.guard(place):
                     self._embed(record, found, row)
                     self._out(record)
                 row += 1
             else:
-                if self.filter.leaves_out(record, "given no embedding"):
+                if self.io.leaves_out(record, "given no embedding"):
                     for field in (*OWN_FIELDS, "embedder"):
                         record.pop(field, None)
                     record |= {"embedding": None, "embedding_reason": "masked sites: no text"}
                 self._out(record)
-        self.filter.output.flush()
+        self.io.output.flush()
 
     def _out(self, record: Record) -> None:
         """Write a record, or hold it until all are here."""
         if self.pca is None:
-            self.filter.output.write(record)
+            self.io.output.write(record)
         else:
             self.held.append(record)
 
@@ -115,11 +117,11 @@ class _Job:
         assert self.embedder is not None
         if not np.isfinite(vector).all():
             raise RecordError("the embedding is not finite; shorten the text, or use another model")
-        if found.truncated[row] and self.filter.strict:
+        if found.truncated[row] and self.io.strict:
             raise RecordError(f"a text of {tokens} tokens, the model takes {self.embedder.max_tokens}; shorten it, or "
                               "leave --strict out")
         if not self.headed and self.pca is None:
-            self.filter.output.write(self._run_record({}))
+            self.io.output.write(self._run_record({}))
             self.headed = True
         record["embedder"] = self.embedder.identity
         for field in OWN_FIELDS:
@@ -135,26 +137,24 @@ class _Job:
     def _packed(self, vector: Any) -> Any:
         from mlmglauber.stream.vectors import pack
 
-        return pack(vector, self.encoding)
+        return pack(vector, self.options.encoding)
 
     def _open(self) -> "Embedder":
         if self.embedder is None:
             from mlmglauber.models.embedding import Embedder
 
             options = self.options
-            opening = {"rows": options["batch_size"], **{key: options[key] for key in (
-                "revision", "device", "trust_remote_code", "allow_pickle", "normalize", "prompt", "prompt_name",
-                "dims")}}
-            self.embedder = self.filter.once(("embedder", options["model"], *opening.values()),
-                                             lambda: Embedder.open(options["model"], **opening))
+            self.embedder = self.io.once(("embedder", options.model, *options.opening.values()),
+                                         lambda: Embedder.open(options.model, **options.opening))
         return self.embedder
 
     def _run_record(self, more: Record) -> Record:
         assert self.embedder is not None
-        told = {key: self.options[key] for key in ("batch_size", "prompt", "prompt_name")} | {
-            "encoding": self.encoding, "pca": self.pca}
+        options = self.options
+        recorded = {"batch_size": options.batch_size, "prompt": options.prompt, "prompt_name": options.prompt_name,
+                    "encoding": options.encoding, "pca": options.pca}
         return {"type": "run", "schema": SCHEMA, "run": self.embedder.identity, "command": "mlm-embed",
-                **self.embedder.describe(), **more, "options": told}
+                **self.embedder.describe(), **more, "options": recorded}
 
     def finish(self) -> None:
         """Under --pca everything is written here: the projection needs all records."""
@@ -162,13 +162,13 @@ class _Job:
             self._project()
         else:
             for record in self.held:
-                self.filter.output.write(record)
+                self.io.output.write(record)
         if self.truncated:
             assert self.embedder is not None
-            self.filter.words.say(f"{counted(self.truncated, 'text')} of more than {self.embedder.max_tokens} tokens "
+            self.io.reporter.warn(f"{counted(self.truncated, 'text')} of more than {self.embedder.max_tokens} tokens "
                                   f"{were(self.truncated)} cut short (`truncated`)")
         if self.embedder is None:
-            self.filter.lacks("record with a `text`", "--text-field names the field that holds it", empty=False)
+            self.io.report_missing("record with a `text`", "--text-field names the field that holds it", empty=False)
 
     def _project(self) -> None:
         """Components in the place of embeddings; where the vectors span fewer dimensions, so many and the reason."""
@@ -185,8 +185,8 @@ class _Job:
             why = (f"{counted(len(self.vectors), 'embedding')} of {counted(rank, 'dimension')} "
                    f"about their mean, {self.pca} asked for")
             reason = {"pca_reason": why}
-            self.filter.words.say(f"--pca {self.pca}: {why}; the others are left out")
-        self.filter.output.write(self._run_record({"pca_explained": explained, **reason}))
+            self.io.reporter.warn(f"--pca {self.pca}: {why}; the others are left out")
+        self.io.output.write(self._run_record({"pca_explained": explained, **reason}))
         space = hashlib.blake2b(np.vstack([projection.mean, projection.components]).astype("<f4").tobytes(),
                                 digest_size=2).hexdigest()
         points = iter(projection.points.astype(np.float32))
@@ -197,8 +197,11 @@ class _Job:
                 record["embedder"] += f"/pca{self.pca}-{space}"  # another space than that of the whole embeddings
                 if not rank:
                     record["embedding_reason"] = reason["pca_reason"]
-            self.filter.output.write(record)
+            self.io.output.write(record)
 
+
+main = record_command(embed, EmbedOptions, DESCRIPTION, EXAMPLES,
+                      Spread(needs_all=("pca",)))
 
 if __name__ == "__main__":
     main()

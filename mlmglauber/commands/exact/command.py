@@ -1,13 +1,16 @@
 """mlm-exact: a model restricted to few tokens a site, solved."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from mlmglauber.commands.shared.filter import Filter, filter_command
-from mlmglauber.commands.shared.options import Real, Sites, Temperatures, model_options, text_options
-from mlmglauber.commands.shared.tables import FORMS, table_options, write_tables
+from mlmglauber.commands.exact.options import ExactOptions
+from mlmglauber.commands.shared.command import record_command
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.option_types import Real, Sites, Temperatures
+from mlmglauber.commands.shared.options import TABLE_FORMS, model_options, table_options, text_options
+from mlmglauber.commands.shared.table_output import write_tables
 from mlmglauber.stream.errors import RecordError
 
 if TYPE_CHECKING:
@@ -15,20 +18,19 @@ if TYPE_CHECKING:
     from mlmglauber.measures.exact.restriction import Restriction
     from mlmglauber.stream.records import Record
 
+DESCRIPTION = (
+    "Restrict a model to few tokens a site and solve the Glauber chain exactly: stationary law, second eigenvalue, "
+    "mixing time, influences and the bound that they give, incompatibility, escape.\n\n"
+    "Reads texts or records with `text` or `ids`; writes one `exact` record a text and temperature. The conditionals "
+    "are computed once for all temperatures."
+)
+
 EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-exact --top 2 --tau 0.5,1,2
   mlm-exact --vocab "cat,dog,man" --sites 1,5 passages.txt | jq '[.tau, .tmix, .bound]'
   mlm-exact --vocab "a,b,c" --compare chains.jsonl texts.txt"""
 
 
-@filter_command(
-    "mlm-exact",
-    "Restrict a model to few tokens a site and solve the Glauber chain exactly: stationary law, second eigenvalue, "
-    "mixing time, influences and the bound that they give, incompatibility, escape.\n\n"
-    "Reads texts or records with `text` or `ids`; writes one `exact` record a text and temperature. The conditionals "
-    "are computed once for all temperatures.",
-    EXAMPLES,
-)
 @click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several.")
 @click.option("--vocab", metavar="WORD[,WORD]...", help="The tokens of every free site, each one piece.")
@@ -51,9 +53,9 @@ EXAMPLES = """\
 @table_options(by_default=False)
 @text_options
 @model_options
-def main(filter: Filter, table: str, **options: Any) -> None:
+def exact(io: Filter, options: ExactOptions) -> None:
     """One text at a time: its conditionals, then its chain at each temperature."""
-    if (options["vocab"] is None) == (options["top"] is None):
+    if (options.vocab is None) == (options.top is None):
         raise click.UsageError("give --vocab or --top, and not both")
     from mlmglauber.commands.exact.records import Sampled, records
     from mlmglauber.commands.shared.inputs import Inputs
@@ -61,47 +63,50 @@ def main(filter: Filter, table: str, **options: Any) -> None:
 
     # All rows of a text are of one length: none is padded.
     solved: list[Record] = []
-    keep = solved.append if table in FORMS else None
-    inputs = Inputs(filter, "mlm-exact", options, partial(open_model, exact_width=True),
-                    None if keep is None else lambda record: None)  # a table has no place for records that pass
+    keep = solved.append if options.table in TABLE_FORMS else None
+    inputs = Inputs(io, options, options.in_run_record(), opener=partial(open_model, exact_width=True),
+                    write=None if keep is None else lambda record: None)  # a table shows no records that pass
     inputs.summed = keep is not None
-    sampled = Sampled(filter, options["compare"]) if options["compare"] is not None else None
+    sampled = Sampled(io, options.compare) if options.compare is not None else None
     for batch in inputs.batches(1):
         for text in batch:
-            with filter.guard(text.place):
-                space = _restriction(inputs, text)
-                for record in records(inputs, text, space, sampled):
-                    (keep or filter.output.write)(record)
+            with io.guard(text.place):
+                space = _restriction(inputs, options, text)
+                for record in records(inputs, options, text, space, sampled):
+                    (keep or io.output.write)(record)
     if keep is not None:
         from mlmglauber.commands.exact.table import exact_tables
 
-        write_tables(filter, table, exact_tables(solved))
+        write_tables(io, options.table, exact_tables(solved))
 
 
-def _restriction(inputs: "Inputs", text: "Input") -> "Restriction":
+def _restriction(inputs: "Inputs", options: ExactOptions, text: "Input") -> "Restriction":
     """The states of a text; RecordError when they are too many."""
     import numpy as np
 
     from mlmglauber.measures.exact.restriction import Restriction, likeliest
     from mlmglauber.models.restricted import tokens_of
 
-    options, n = inputs.options, len(text.ids)
+    n = len(text.ids)
     assert inputs.model is not None
     frozen = text.frozen(None)
-    sites = options["sites"] if options["sites"] is not None else [site for site in range(n) if site not in frozen]
+    sites = options.sites if options.sites is not None else [site for site in range(n) if site not in frozen]
     if sites[-1] >= n:
         raise RecordError(f"--sites names site {sites[-1]}, the text has sites 0 to {n - 1}")
     ids = np.array(text.ids)
-    if options["vocab"] is not None:
-        choices = [tokens_of(inputs.model, options["vocab"], "--vocab")] * len(sites)
+    if options.vocab is not None:
+        choices = [tokens_of(inputs.model, options.vocab, "--vocab")] * len(sites)
     else:
-        choices = likeliest(text.model, ids, sites, options["top"])
+        assert options.top is not None
+        choices = likeliest(text.model, ids, sites, options.top)
     space = Restriction(ids, sites, choices)
-    if space.states > options["max_states"]:
+    if space.states > options.max_states:
         raise RecordError(f"{space.states} states ({' x '.join(map(str, space.shape))}), --max-states allows "
-                          f"{options['max_states']}; give fewer tokens or --sites, or allow more")
+                          f"{options.max_states}; give fewer tokens or --sites, or allow more")
     return space
 
+
+main = record_command(exact, ExactOptions, DESCRIPTION, EXAMPLES)
 
 if __name__ == "__main__":
     main()

@@ -5,7 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from mlmglauber.commands.shared.chain_run import ChainModels, ChainRun
+from mlmglauber.commands.exact.options import ExactOptions
+from mlmglauber.commands.shared.chain_models import ChainModels
+from mlmglauber.commands.shared.chain_run import ChainRun
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs
 from mlmglauber.dynamics.glauber import NotFiniteError
@@ -18,26 +20,27 @@ from mlmglauber.stream.errors import RecordError, UsageError
 from mlmglauber.stream.records import Record
 
 
-def records(inputs: Inputs, text: Input, space: Restriction, sampled: "Sampled | None") -> Iterator[Record]:
+def records(inputs: Inputs, options: ExactOptions, text: Input, space: Restriction,
+            sampled: "Sampled | None") -> Iterator[Record]:
     """One record for each temperature; the conditionals are computed once."""
-    options, model = inputs.options, inputs.model
+    model = inputs.model
     assert model is not None
     try:
-        with inputs.filter.words.bar(f"records: conditionals of {text.name}", space.rows) as told:
-            base = space.log_probs(model, model.rows, told)
+        with inputs.io.reporter.bar(f"records: conditionals of {text.name}", space.rows) as progress:
+            base = space.log_probs(model, model.rows, progress)
     except NotFiniteError as error:
         raise RecordError(f"the model's conditional at site {error.row} is no law over its tokens; choose others"
                           ) from error
     warm = FiniteChain(space.shape, base, 1.0)
     basins, found, given = attractors(warm), rectangles(space.shape, base), space.place(text.ids)
-    for tau in options["tau"]:
-        exact = solve(FiniteChain(space.shape, base, tau), basins, found, options["eps"], given)
+    for tau in options.tau:
+        exact = solve(FiniteChain(space.shape, base, tau), basins, found, options.eps, given)
         record: Record = {"type": "exact", "run": inputs.run, "id": text.name, "tau": tau, "n": len(text.ids),
                           "text": model.decode(text.ids), "sites": space.sites,
                           "choices": [[model.decode([int(token)]) for token in tokens] for tokens in space.choices],
-                          "states": space.states, "eps": options["eps"]}
-        record |= _law(exact, model, space, options["likeliest"]) | _mixing(exact, given)
-        record |= _influence(exact, options["influences"]) | _incompatibility(exact, found, tau)
+                          "states": space.states, "eps": options.eps}
+        record |= _law(exact, model, space, options.likeliest) | _mixing(exact, given)
+        record |= _influence(exact, options.influences) | _incompatibility(exact, found, tau)
         if sampled is not None:
             assert inputs.chains is not None
             record["compare"] = sampled.against(exact, space, text.name, tau, inputs.chains)
@@ -97,12 +100,12 @@ def _incompatibility(exact: Exact, found: Rectangles, tau: float) -> Record:
 class Sampled:
     """The states of a file by text and temperature; they are held in memory, 4 bytes a token and some 200 a state."""
 
-    def __init__(self, filter: Filter, path: str) -> None:
+    def __init__(self, io: Filter, path: str) -> None:
         self.path = path
         self._chains: dict[tuple[str, float], dict[tuple[ChainRun, int], list[tuple[int, Any]]]] = {}
-        other = Filter(filter.words, (path,), filter.strict, filter.output)
+        other = Filter(io.reporter, (path,), io.strict, io.output)
         for record in other.records():
-            if record.get("type") == "state" and not filter.leaves_out(record):
+            if record.get("type") == "state" and not io.leaves_out(record):
                 with other.guard(other.place):
                     self._keep(record, other.runs.of(record))
         other.conclude()

@@ -1,12 +1,21 @@
 """mlm-influence: how far one token moves the conditional at another site, and what follows for mixing."""
 
-from typing import Any
 
 import click
 
-from mlmglauber.commands.shared.filter import Filter, filter_command
-from mlmglauber.commands.shared.options import Real, Sites, Temperatures, model_options, spread_options, text_options
-from mlmglauber.commands.shared.tables import table_options
+from mlmglauber.commands.influence.options import InfluenceOptions
+from mlmglauber.commands.shared.command import record_command
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.option_types import Real, Sites, Temperatures
+from mlmglauber.commands.shared.options import model_options, spread_options, table_options, text_options
+from mlmglauber.commands.shared.spread.plan import Spread
+
+DESCRIPTION = (
+    "Estimate influences c_ij, their sizes alpha and the mixing bound if alpha were that, the contraction that typical "
+    "pairs of states see, the bound that the model's head proves, and the state's margins.\n\n"
+    "Reads texts or states; writes a run record and influence records, one for each temperature. Sampled contexts can "
+    "refute alpha < 1, never prove it. Streams; --summary holds conditionals up to --keep-mb."
+)
 
 EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-influence --tau 1,2,4 --matrix
@@ -14,14 +23,6 @@ EXAMPLES = """\
   mlm-sample --tau 2 --sweeps 50 passages.txt | mlm-influence --summary"""
 
 
-@filter_command(
-    "mlm-influence",
-    "Estimate influences c_ij, their sizes alpha and the mixing bound if alpha were that, the contraction that typical "
-    "pairs of states see, the bound that the model's head proves, and the state's margins.\n\n"
-    "Reads texts or states; writes a run record and influence records, one for each temperature. Sampled contexts can "
-    "refute alpha < 1, never prove it. Streams; --summary holds conditionals up to --keep-mb.",
-    EXAMPLES,
-)
 @click.option("-t", "--tau", type=Temperatures(), metavar="TAU[,TAU]...",
               help="Temperature or several, which cost no more; a state's own by default, and 1 for a text.")
 @click.option("--draw", type=click.Choice(["conditional", "uniform", "top", "worst"]), default="conditional",
@@ -44,12 +45,15 @@ EXAMPLES = """\
 @text_options
 @model_options
 @spread_options
-def main(filter: Filter, **options: Any) -> None:
+def influence(io: Filter, options: InfluenceOptions) -> None:
     """Influences of one context after another."""
-    from mlmglauber.commands.influence.run import Influences
+    from mlmglauber.commands.influence.run import InfluenceRun
 
-    Influences(filter, options).run()
+    InfluenceRun(io, options).run()
 
+
+main = record_command(influence, InfluenceOptions, DESCRIPTION, EXAMPLES,
+                      Spread(needs_all=("table", "summary")))
 
 if __name__ == "__main__":
     main()

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlmglauber.commands.influence.options import InfluenceOptions
 from mlmglauber.commands.shared.inputs import Input
 from mlmglauber.commands.traps.margins import bound_fields
 from mlmglauber.measures.influence.context import Compared
@@ -27,17 +28,17 @@ from mlmglauber.stream.records import Record, chain_key
 ABOVE = "alpha is 1 or above"
 
 
-def context_fields(options: dict[str, Any], taus: list[float], sites: Ids, found: Compared, k: int, head: HeadBound,
+def context_fields(options: InfluenceOptions, taus: list[float], sites: Ids, found: Compared, k: int, head: HeadBound,
                    told: Margins) -> Record:
     """The fields of one context at its k-th temperature."""
-    tau, n, draw = taus[k], len(sites), options["draw"]
+    tau, n, draw = taus[k], len(sites), options.draw
     matrix, moved = found.matrix(k), found.oscillation_matrix()
     drawn: Record = {"sites": sites.tolist(), "estimate": "lower", "draw": draw,
                      **({"draw_tau": taus[0]} if draw == "conditional" else {}), "changes": len(found.changes.places)}
-    return {**drawn, **sizes(matrix, moved, tau, options["eps"]), "row_sums": matrix.sum(axis=1).tolist(),
+    return {**drawn, **sizes(matrix, moved, tau, options.eps), "row_sums": matrix.sum(axis=1).tolist(),
             "column_sums": matrix.sum(axis=0).tolist(), **typical(draw, found.mean_contraction(k)),
-            **certified(head, n, tau, options["eps"]), **margin_fields(told),
-            **(matrices(matrix, moved) if options["matrix"] else {})}
+            **certified(head, n, tau, options.eps), **margin_fields(told),
+            **(matrices(matrix, moved) if options.matrix else {})}
 
 
 def sizes(matrix: Matrix, moved: Matrix, tau: float, eps: float) -> Record:
@@ -130,9 +131,9 @@ def _order(kind: _Kind) -> tuple[int, tuple[int, ...], tuple[str, ...]]:
 class Tally:
     """What --summary holds: entrywise largest matrices, contractions, and rows that crossings are looked for in."""
 
-    def __init__(self, options: dict[str, Any]) -> None:
+    def __init__(self, options: InfluenceOptions) -> None:
         self.options = options
-        self.room = Room(options["keep_mb"] << 20)
+        self.room = Room(options.keep_mb << 20)
         self.groups: dict[tuple[float, _Kind], _Group] = {}
         self.crossings: dict[_Kind, Crossing] = {}
 
@@ -161,28 +162,28 @@ class Tally:
         """A summary for each temperature and kind of contexts, then one for each kind."""
         if head is None:
             return
-        eps = self.options["eps"]
+        eps = self.options.eps
         for (tau, kind), group in sorted(self.groups.items(), key=lambda item: (item[0][0], *_order(item[0][1]))):
             yield {"type": "summary", "of": "influence", "over": "group", "run": run, "tau": tau, "n": kind.n,
                    **allowed_field(kind.allow), "sites": group.sites.tolist(), "count": group.count,
-                   "estimate": "lower", "draw": self.options["draw"], **sizes(group.matrix, group.moved, tau, eps),
+                   "estimate": "lower", "draw": self.options.draw, **sizes(group.matrix, group.moved, tau, eps),
                    "row_sums": group.matrix.sum(axis=1).tolist(), "column_sums": group.matrix.sum(axis=0).tolist(),
                    **self._typical(group), **certified(head, len(group.sites), tau, eps),
-                   **(matrices(group.matrix, group.moved) if self.options["matrix"] else {})}
+                   **(matrices(group.matrix, group.moved) if self.options.matrix else {})}
         for kind, crossing in sorted(self.crossings.items(), key=lambda item: _order(item[0])):
             crossing.advance = advance
             brackets: Record | None = None
-            if self.options["keep_mb"]:
+            if self.options.keep_mb:
                 brackets = {name: crossing.bracket(k)._asdict() for k, name in enumerate(("row", "column", "spectral"))}
             reason = {} if brackets else {"crossing_reason": "not looked for with --keep-mb 0"}
             yield {"type": "summary", "of": "influence", "over": "length", "run": run, "n": kind.n, "estimate": "lower",
-                   **allowed_field(kind.allow), "sites": list(kind.sites), "draw": self.options["draw"],
+                   **allowed_field(kind.allow), "sites": list(kind.sites), "draw": self.options.draw,
                    "crossing": brackets, **reason,
                    **certified(head, crossing.n, None, eps)}
 
     def _typical(self, group: _Group) -> Record:
         """The mean contraction and its interval, over texts or, for one text, over its chains."""
-        draw = self.options["draw"]
+        draw = self.options.draw
         if draw not in TYPICAL or not group.contractions:
             return typical(draw, None)
         over, names = "texts", group.texts

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from mlmglauber.commands.influence.options import InfluenceOptions
 from mlmglauber.commands.influence.records import Tally, allowed_field, context_fields
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, text_exact
-from mlmglauber.commands.shared.tables import shown, write_tables
+from mlmglauber.commands.shared.table_output import shown, write_tables
 from mlmglauber.dynamics.glauber import NotFiniteError
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.measures.influence.context import Advance, Compared, ascend, check_rows, compare
@@ -25,18 +26,16 @@ BATCH = 16
 """Texts that share a progress bar."""
 
 
-class Influences:
+class InfluenceRun:
     """One run of mlm-influence."""
 
-    def __init__(self, filter: Filter, options: dict[str, Any]) -> None:
-        self.filter, self.options = filter, options
-        if options["seed"] is None:
-            options["seed"] = drawn_seed()
-        told = {key: value for key, value in options.items() if key not in ("summary", "keep_mb", "matrix", "table")}
-        self.inputs = Inputs(filter, "mlm-influence", told, write=self._pass)
-        self.inputs.summed = bool(options["summary"])
+    def __init__(self, io: Filter, options: InfluenceOptions) -> None:
+        self.io, self.options = io, options
+        self.seed = drawn_seed() if options.seed is None else options.seed
+        self.inputs = Inputs(io, options, options.in_run_record(), self.seed, write=self._pass)
+        self.inputs.summed = options.summary
         self.tally = Tally(options)
-        self.as_table = options["summary"] and shown(filter, options["table"])
+        self.as_table = options.summary and shown(io, options.table)
         self.head: HeadBound | None = None
         self.vectors: Any = None
         self.done = 0.0
@@ -44,42 +43,42 @@ class Influences:
     def run(self) -> None:
         """Answer every text; with --summary sum them up at the end."""
         for batch in self.inputs.batches(BATCH):
-            with self.filter.words.bar("conditionals", sum(map(self._most_rows, batch))) as progress:
+            with self.io.reporter.bar("conditionals", sum(map(self._most_rows, batch))) as progress:
                 for text in batch:
                     self.done = 0.0
-                    with self.filter.guard(text.place):
+                    with self.io.guard(text.place):
                         self._answer(text, partial(self._advance, progress))
                     progress(self._most_rows(text) - self.done)  # equal replacements were computed once
-                    self.filter.output.flush()
-        if self.options["summary"]:
-            with self.filter.words.bar("temperatures") as progress:
+                    self.io.output.flush()
+        if self.options.summary:
+            with self.io.reporter.bar("temperatures") as progress:
                 summaries = list(self.tally.summaries(self.inputs.run, self.head, progress))
             if self.as_table:
                 from mlmglauber.commands.influence.table import influence_tables
 
-                write_tables(self.filter, self.options["table"], influence_tables(summaries))
+                write_tables(self.io, self.options.table, influence_tables(summaries))
                 return
             for record in summaries:
-                self.filter.output.write(record)
+                self.io.output.write(record)
 
     def _advance(self, progress: Advance, rows: float) -> None:
         self.done += rows
         progress(rows)
 
     def _most_rows(self, text: Input) -> int:
-        n = len(text.ids) - len(self.options["freeze"] or [])
-        return int(max(0, n * (1 + (n - 1) * self.options["replacements"])))
+        n = len(text.ids) - len(self.options.freeze or [])
+        return int(max(0, n * (1 + (n - 1) * self.options.replacements)))
 
     def _pass(self, record: Record) -> None:
         """The run record, and records that are no texts; under --summary these are left out."""
         ours = record["type"] == "run" and record.get("run") == self.inputs.run
-        if not self.options["summary"] or (ours and not self.as_table):
-            self.filter.output.write(record)
+        if not self.options.summary or (ours and not self.as_table):
+            self.io.output.write(record)
 
     def _answer(self, text: Input, progress: Advance) -> None:
         model, options = text.model, self.options
-        taus = options["tau"] or [own_tau(text)]
-        ids, sites = np.array(text.ids), np.setdiff1d(np.arange(len(text.ids)), text.frozen(options["freeze"]))
+        taus = options.tau or [own_tau(text)]
+        ids, sites = np.array(text.ids), np.setdiff1d(np.arange(len(text.ids)), text.frozen(options.freeze))
         try:
             base = site_rows(model, ids, sites)
             check_rows(base)
@@ -90,33 +89,33 @@ class Influences:
         if self.head is None:
             self.head = head_bound(self.inputs.model)  # of all tokens: it holds for the chain's own too
         for k, tau in enumerate(taus):
-            if options["summary"]:
+            if options.summary:
                 self.tally.take(tau, sites, found, k, text)
                 continue
             told = margins(base, ids[sites], tau, int(model.allowed.sum()))
             record: Record = {"type": "influence", "run": self.inputs.run, "id": text.name, "tau": tau, "n": len(ids),
                               **allowed_field(text.chain.law.allow)}
             record |= context_fields(options, taus, sites, found, k, self.head, told)
-            if options["matrix"]:
+            if options.matrix:
                 record |= {"ids": text.ids, "pieces": pieces(model, text.ids)}
                 record["words"] = [model.decode([token]) for token in text.ids]
             whole = model.decode(text.ids)
             record |= {"split_words": split_words(model, text.ids), "text": whole, **text_exact(model, whole, text.ids)}
-            self.filter.output.write(text.answer(record))
-        if options["summary"]:
+            self.io.output.write(text.answer(record))
+        if options.summary:
             self.tally.crossing(text, sites).move(found.oscillation_matrix())
 
     def _compare(self, text: Input, ids: Ids, sites: Ids, base: Floats, taus: list[float],
                  progress: Advance) -> Compared:
-        model, options, count = text.model, self.options, self.options["replacements"]
-        keep = self.tally.crossing(text, sites).take if options["summary"] and options["keep_mb"] else None
-        if options["draw"] == "worst":
+        model, options, count = text.model, self.options, self.options.replacements
+        keep = self.tally.crossing(text, sites).take if options.summary and options.keep_mb else None
+        if options.draw == "worst":
             if self.vectors is None:
                 self.vectors = token_vectors(self.inputs.model)
             ascent = Ascent(self.vectors, ids[sites], model.allowed, count)
             return ascend(model, ids, sites, base, ascent, taus, keep, progress)
-        uniforms = Stream(options["seed"], text.name, 0, "replacement").uniforms(0, len(ids) * count)
-        changes = draw_changes(options["draw"], base, ids[sites], model.allowed,
+        uniforms = Stream(self.seed, text.name, 0, "replacement").uniforms(0, len(ids) * count)
+        changes = draw_changes(options.draw, base, ids[sites], model.allowed,
                                uniforms.reshape(len(ids), count)[sites], taus[0])
         return compare(model, ids, sites, base, changes, taus, keep, progress)
 

@@ -2,7 +2,16 @@
 
 from collections.abc import Sequence
 
-from mlmglauber.commands.shared.tables import Cell, Column, Table, count, figure, interval, number, sentence
+from mlmglauber.commands.shared.tables import (
+    Cell,
+    Column,
+    Table,
+    count,
+    figure,
+    interval,
+    number,
+    sentence,
+)
 from mlmglauber.stream.records import Record
 
 N = Column("n", "Tokens of a text.", lambda row: count(row["n"]))

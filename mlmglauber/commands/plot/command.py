@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mlmglauber.commands.shared.filter import Filter, filter_command
-from mlmglauber.commands.shared.options import Real
+from mlmglauber.commands.plot.options import PlotOptions
+from mlmglauber.commands.shared.command import record_command
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.option_types import Real
 from mlmglauber.pictures.kinds import KINDS, Uses, open_kind, uses
 from mlmglauber.stream.errors import ExitStatus, MlmError, RecordError
 from mlmglauber.stream.printable import counted, were
@@ -19,45 +21,44 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".svg", ".pdf")
 
+DESCRIPTION = (
+    "Draw records: what they are says what is drawn of them.\n\n"
+    "Reads records of the other commands and writes one picture, a column of a paper wide, as PNG, SVG or PDF by the "
+    "suffix of FILE; -o - is PNG on standard output. Large inputs are thinned evenly, so memory is bounded."
+)
+
 EXAMPLES = """\
   mlm-sample --tau 0.5,1,2 --chains 4 passages.txt | mlm-embed | mlm-drift | mlm-plot -o drift.pdf
   mlm-couple --tau 0.5,1,2,4 --length 8,16 passages.txt | mlm-couple --summarize | mlm-plot -o phase.png
   mlm-drift --summary embedded.jsonl | mlm-plot --kind drift --terminal"""
 
 
-@filter_command(
-    "mlm-plot",
-    "Draw records: what they are says what is drawn of them.\n\n"
-    "Reads records of the other commands and writes one picture, a column of a paper wide, as PNG, SVG or PDF by the "
-    "suffix of FILE; -o - is PNG on standard output. Large inputs are thinned evenly, so memory is bounded.",
-    EXAMPLES,
-)
 @click.option("--kind", type=click.Choice(list(KINDS)), help="What to draw, where records say several things: see "
               "mlm-plot(1) for what each kind draws.")
 @click.option("--threshold", type=Real(0, 2), default=0.5, show_default=True, metavar="D",
               help="The drift at which drift curves have a line.")
 @click.option("--terminal", is_flag=True, help="Draw with characters, on standard output or into FILE; needs no "
               "matplotlib.")
-def main(filter: Filter, kind: str | None, threshold: float, terminal: bool) -> None:
+def plot(io: Filter, options: PlotOptions) -> None:
     """All records are read, and the picture is written at the end."""
     path = click.get_current_context().params["output"]
-    form = "text" if terminal else _form(path)
-    seen = Seen(kind)
+    form = "text" if options.terminal else _form(path)
+    seen = Seen(options.kind)
 
     def handle(record: "Record") -> None:
         progress(1)
         seen.take(record)
 
-    with filter.words.bar("records") as progress:
-        filter.each(handle)
+    with io.reporter.bar("records") as progress:
+        io.each(handle)
     try:
-        picture = seen.picture(threshold)
+        picture = seen.picture(options.threshold)
     except MlmError as error:
-        error.status = ExitStatus.BAD_RECORD if filter.words.bad_records else error.status
+        error.status = ExitStatus.BAD_RECORD if io.reporter.bad_records else error.status
         raise
     for note in [*seen.notes(), *picture.notes]:
-        filter.words.say(note)
-    filter.output.write_line(_drawn(picture, form))
+        io.reporter.warn(note)
+    io.output.write_line(_drawn(picture, form))
 
 
 def _form(path: str | None) -> str:
@@ -167,6 +168,8 @@ class Seen:
     def _told(self) -> str:
         return ", ".join(f"{count} {what}" for what, count in self.found.items())
 
+
+main = record_command(plot, PlotOptions, DESCRIPTION, EXAMPLES)
 
 if __name__ == "__main__":
     main()

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from mlmglauber.commands.shared.chain_run import ChainRun, Law
+from mlmglauber.commands.rect.options import RectOptions
+from mlmglauber.commands.shared.chain_run import ChainLaw, ChainRun
 from mlmglauber.commands.shared.filter import Filter
-from mlmglauber.commands.shared.tables import shown, write_tables
+from mlmglauber.commands.shared.table_output import shown, write_tables
 from mlmglauber.measures.rectangle.irreversibility import Production, of_chain, of_group
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.json_values import as_json
@@ -71,7 +72,7 @@ class _Path:
         return "zero_temperature" if self.tau == 0 else None
 
 
-def follow(filter: Filter, burn_in: int | None, summary: bool, table: str) -> None:
+def follow(io: Filter, options: RectOptions) -> None:
     """A summary record for each chain and, with --summary, for each temperature and length; other records are left out.
 
     Holds 16 bytes a change.
@@ -84,46 +85,46 @@ def follow(filter: Filter, burn_in: int | None, summary: bool, table: str) -> No
             return
         if not isinstance(record.get("ids"), list) or type(record.get("step")) is not int:
             raise RecordError('a state without "ids" or "step"; --path reads the records of mlm-sample')
-        if filter.leaves_out(record):
+        if io.leaves_out(record):
             return
         key = chain_key(record)
         if key in paths:
             paths[key].take(record)
         else:
-            paths[key] = _Path(record, filter.runs.of(record))
+            paths[key] = _Path(record, io.runs.of(record))
 
-    with filter.words.bar("records") as progress:
-        filter.each(handle)
+    with io.reporter.bar("records") as progress:
+        io.each(handle)
     if not paths:
-        filter.lacks("state record", "give what mlm-sample --on-change writes")
-    groups: dict[tuple[Law, float | None, int | None], list[tuple[Production, str]]] = {}
+        io.report_missing("state record", "give what mlm-sample --on-change writes")
+    groups: dict[tuple[ChainLaw, float | None, int | None], list[tuple[Production, str]]] = {}
     records = []
     for path in paths.values():
         if path.broken:
             continue
         try:
-            production, left_out = path.production(burn_in)
+            production, left_out = path.production(options.burn_in)
         except ValueError as error:
             chain, text = as_json(path.key["chain"]), as_json(path.key["id"])
-            filter.bad(RecordError(f"chain {chain} of {text}: {error}; give longer chains, or another --burn-in"),
-                       filter.place)
+            io.bad(RecordError(f"chain {chain} of {text}: {error}; give longer chains, or another --burn-in"),
+                       io.place)
             continue
         law = path.run.law
         records.append({"type": "summary", "of": "state", "over": "chain", **path.key, **law.fields(),
                         "burn_in": left_out, **_told(production)})
         groups.setdefault((law, path.key["tau"], path.key["n"]), []).append((production, str(path.key["id"])))
-    _say_doubts(filter, list(paths.values()))
+    _say_doubts(io, list(paths.values()))
     wholes = [{"type": "summary", "of": "state", "over": "group", "tau": tau, "n": n, **law.fields(),
                "chains": len(members), "texts": len({text for _, text in members}), **_told(_together(members))}
               for (law, tau, n), members in sorted(groups.items(), key=lambda item: tuple(
                    (part is None, part or 0) for part in item[0][1:]))]
-    if summary and shown(filter, table):
+    if options.summary and shown(io, options.table):
         from mlmglauber.commands.rect.table import production_tables
 
-        write_tables(filter, table, production_tables(wholes))
+        write_tables(io, options.table, production_tables(wholes))
         return
-    for record in records + wholes if summary else records:
-        filter.output.write(record)
+    for record in records + wholes if options.summary else records:
+        io.output.write(record)
 
 
 def _together(members: list[tuple[Production, str]]) -> Production:
@@ -138,15 +139,15 @@ def _without_number(production: Production, reason: str) -> Production:
     return Production(None, None, None, production.steps, production.changes, None, reason, halves=production.halves)
 
 
-def _say_doubts(filter: Filter, paths: list[_Path]) -> None:
+def _say_doubts(io: Filter, paths: list[_Path]) -> None:
     """What the user should know of the runs."""
     others = sorted({path.run.scan for path in paths if path.run.scan != "random"})
     if others:
-        filter.words.say(f"chains of another scan ({', '.join(others)}) have no entropy production of the random-scan "
+        io.reporter.warn(f"chains of another scan ({', '.join(others)}) have no entropy production of the random-scan "
                          "dynamics; sample with --scan random")
     unknown = sorted({str(path.key["run"]) for path in paths if not path.run.known})
     if unknown:
-        filter.words.say(f"no run record came before the states of {', '.join(unknown)}: they are taken for chains of "
+        io.reporter.warn(f"no run record came before the states of {', '.join(unknown)}: they are taken for chains of "
                          "random scan; give the records as mlm-sample wrote them")
 
 

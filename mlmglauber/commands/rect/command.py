@@ -1,12 +1,21 @@
 """mlm-rect: whether a model's conditionals are those of any joint law."""
 
-from typing import Any
 
 import click
 
-from mlmglauber.commands.shared.filter import Filter, filter_command
-from mlmglauber.commands.shared.options import Real, Sites, model_options, spread_options, text_options
-from mlmglauber.commands.shared.tables import table_options
+from mlmglauber.commands.rect.options import RectOptions
+from mlmglauber.commands.shared.command import record_command
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.option_types import Real, Sites
+from mlmglauber.commands.shared.options import model_options, spread_options, table_options, text_options
+from mlmglauber.commands.shared.spread.plan import Spread
+
+DESCRIPTION = (
+    "The rectangle test: `delta`, by how much the two ways of changing two tokens disagree on what the change is "
+    "worth, in nats. It is zero for every rectangle if and only if the conditionals fit a joint law.\n\n"
+    "Reads texts or states; writes a run record and rectangle records. Rectangles are given by --site and --to, by "
+    "`i`, `j`, `to_i`, `to_j` in the records, or drawn. Streams; --summary holds 40 bytes a rectangle."
+)
 
 EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-rect --site cat --to dog --site mat --to rug
@@ -14,14 +23,6 @@ EXAMPLES = """\
   mlm-sample --on-change --steps 5000 < passages.txt | mlm-rect --path --summary"""
 
 
-@filter_command(
-    "mlm-rect",
-    "The rectangle test: `delta`, by how much the two ways of changing two tokens disagree on what the change is "
-    "worth, in nats. It is zero for every rectangle if and only if the conditionals fit a joint law.\n\n"
-    "Reads texts or states; writes a run record and rectangle records. Rectangles are given by --site and --to, by "
-    "`i`, `j`, `to_i`, `to_j` in the records, or drawn. Streams; --summary holds 40 bytes a rectangle.",
-    EXAMPLES,
-)
 @click.option("--site", multiple=True, metavar="SITE", help="A site: its number from 0 on, or its word; give two.")
 @click.option("--to", multiple=True, metavar="WORD", help="What to put at each --site, in the same order.")
 @click.option("-r", "--rectangles", type=click.IntRange(1), default=20, show_default=True, metavar="R",
@@ -49,25 +50,28 @@ EXAMPLES = """\
 @text_options
 @model_options
 @spread_options
-def main(filter: Filter, path: bool, burn_in: int | None, **options: Any) -> None:
-    """Rectangles of texts with a model, or with --path entropy production of chains without one."""
-    if burn_in is not None and not path:
-        raise click.UsageError("--burn-in is of --path")
-    if path:
-        if options["site"] or options["to"]:
+def rect(io: Filter, options: RectOptions) -> None:
+    """Rectangles of texts with a model, or with --path the entropy production of chains without one."""
+    if options.burn_in is not None and not options.path:
+        raise click.UsageError("--burn-in needs --path")
+    if options.path:
+        if options.site or options.to:
             raise click.UsageError("--path reads chains; --site and --to name a rectangle")
-        if options["fail_above"] is not None:
+        if options.fail_above is not None:
             raise click.UsageError("--fail-above is about |delta|; --path has none")
         from mlmglauber.commands.rect.chains import follow
 
-        follow(filter, burn_in, options["summary"], options["table"])
+        follow(io, options)
         return
-    if (len(options["site"]), len(options["to"])) not in ((0, 0), (2, 2)):
+    if (len(options.site), len(options.to)) not in ((0, 0), (2, 2)):
         raise click.UsageError("a rectangle needs two --site and two --to, in the same order")
-    from mlmglauber.commands.rect.run import Rectangles
+    from mlmglauber.commands.rect.run import RectRun
 
-    Rectangles(filter, options).run()
+    RectRun(io, options).run()
 
+
+main = record_command(rect, RectOptions, DESCRIPTION, EXAMPLES,
+                      Spread(needs_all=("table", "summary", "fail_above", "path")))
 
 if __name__ == "__main__":
     main()

@@ -7,11 +7,12 @@ from typing import Any, cast
 import numpy as np
 
 from mlmglauber.commands.rect.names import fragments, named_rectangle, scores_first
+from mlmglauber.commands.rect.options import RectOptions
 from mlmglauber.commands.rect.record import rectangle_records
 from mlmglauber.commands.rect.tally import Tally
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, texts_at_once
-from mlmglauber.commands.shared.tables import shown, write_tables
+from mlmglauber.commands.shared.table_output import shown, write_tables
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.measures.rectangle.delta import (
     Answers,
@@ -48,56 +49,54 @@ class _Block:
         self.ids = np.array(text.ids, dtype=np.int64)
 
 
-class Rectangles:
+class RectRun:
     """One run of mlm-rect."""
 
-    def __init__(self, filter: Filter, options: dict[str, Any]) -> None:
-        self.filter, self.options = filter, options
-        if options["seed"] is None:
-            options["seed"] = drawn_seed()
-        told = {key: value for key, value in options.items() if key not in ("summary", "table", "fail_above")}
-        self.inputs = Inputs(filter, "mlm-rect", told, open_scorer, self._pass)
+    def __init__(self, io: Filter, options: RectOptions) -> None:
+        self.io, self.options = io, options
+        self.seed = drawn_seed() if options.seed is None else options.seed
+        self.inputs = Inputs(io, options, options.in_run_record(), self.seed, open_scorer, self._pass)
         self.kept = Tally()
-        self.inputs.needed = not options["summary"] and options["fail_above"] is None
+        self.inputs.needed = not options.summary and options.fail_above is None
         self.head: Record | None = None
         self.given = self.answered = False
         """Whether rectangle records were read, and whether texts were answered."""
 
     def run(self) -> None:
-        size = max(1, texts_at_once(self.options) // (4 * self.options["rectangles"]))
-        with self.filter.words.bar("records") as progress:
+        size = max(1, texts_at_once(self.options) // (4 * self.options.rectangles))
+        with self.io.reporter.bar("records") as progress:
             for batch in self.inputs.batches(1 if size == 1 else size):
                 for blocks in self._blocks(batch):
                     for _, alike in groupby(blocks, lambda block: id(block.text.model)):
                         self._measure(list(alike))
                 progress(len(batch))
-                self.filter.output.flush()
-        if self.options["summary"]:
-            if self.inputs.model is None and not self.filter.kinds["rectangle"]:
-                self.filter.lacks("rectangle and no text", "give what mlm-rect writes, or texts")
+                self.io.output.flush()
+        if self.options.summary:
+            if self.inputs.model is None and not self.io.kinds["rectangle"]:
+                self.io.report_missing("rectangle and no text", "give what mlm-rect writes, or texts")
             self._summarise()
-        limit = self.options["fail_above"]
+        limit = self.options.fail_above
         if limit is not None:
             means = self.kept.means()
             for name, mean in means:
                 if mean > limit:
                     of = f" of {name}" if len(means) > 1 else ""
-                    self.filter.words.finding(f"the mean |delta|{of} is {mean:.6g} nats, above {limit:g}")
+                    self.io.reporter.exceeded(f"the mean |delta|{of} is {mean:.6g} nats, above {limit:g}")
 
     def _pass(self, record: Record) -> None:
         """A record that is no text: under --summary rectangles are summed up, and others left out."""
-        if self.options["summary"] or self.options["fail_above"] is not None:
-            with self.filter.guard(self.filter.place):
+        if self.options.summary or self.options.fail_above is not None:
+            with self.io.guard(self.io.place):
                 if record.get("type") == "rectangle":
-                    if self.options["summary"] and self.answered:
-                        self.filter.failure = MixedRecordsError(f"{self.filter.place}: {MIXED}")
+                    if self.options.summary and self.answered:
+                        self.io.failure = MixedRecordsError(f"{self.io.place}: {MIXED}")
                         return
                     self.kept.take(record)
                     self.given = True
                 elif record.get("type") == "run":
                     self.kept.take_run(record)
-        if not self.options["summary"]:
-            self.filter.output.write(record)
+        if not self.options.summary:
+            self.io.output.write(record)
         elif record["type"] == "run" and record.get("run") == self.inputs.run:
             self.head = record
 
@@ -105,10 +104,10 @@ class Rectangles:
         """The rectangles of a batch of texts, in rounds of at most BLOCK for each text."""
         rounds: dict[int, list[_Block]] = {}
         for text in batch:
-            if self.given and self.options["summary"]:
-                self.filter.failure = MixedRecordsError(f"{text.place}: {MIXED}")
+            if self.given and self.options.summary:
+                self.io.failure = MixedRecordsError(f"{text.place}: {MIXED}")
                 break
-            with self.filter.guard(text.place):
+            with self.io.guard(text.place):
                 self.answered = True
                 for k, block in enumerate(self._plan(text)):
                     rounds.setdefault(k, []).append(block)
@@ -116,10 +115,11 @@ class Rectangles:
 
     def _plan(self, text: Input) -> list[_Block]:
         options, n, model = self.options, len(text.ids), text.model
-        frozen = text.frozen(options["freeze"])
+        frozen = text.frozen(options.freeze)
         given = [text.record.get(key) for key in NAMING]
-        if options["site"]:
-            named = [*options["site"], *options["to"]]
+        named: list[Any]
+        if options.site:
+            named = [*options.site, *options.to]
         elif any(part is not None for part in given):
             named = given
         else:
@@ -129,14 +129,14 @@ class Rectangles:
         rectangle = named_rectangle(model, text.ids, named, frozen)
         blocks = [tuple(np.atleast_1d(part).tolist()) for part in (rectangle.i, rectangle.j)]
         for sentence in fragments(model, text.ids, blocks):
-            self.filter.words.say(f"{text.place}: {sentence}")
+            self.io.reporter.warn(f"{text.place}: {sentence}")
         return [_Block(text, [rectangle], np.empty((0, 2), np.int64), np.empty((0, 4)))]
 
     def _drawn(self, text: Input, free: Ids) -> list[_Block]:
-        count = self.options["rectangles"]
-        uniforms = Stream(self.options["seed"], text.name, 0, "rectangle").uniforms(0, 4 * count).reshape(-1, 4)
+        count = self.options.rectangles
+        uniforms = Stream(self.seed, text.name, 0, "rectangle").uniforms(0, 4 * count).reshape(-1, 4)
         try:
-            sites = draw_sites(uniforms[:, :2], free, self.options["gap"])
+            sites = draw_sites(uniforms[:, :2], free, self.options.gap)
         except ValueError as error:
             raise RecordError(f"no rectangle can be drawn: {error}; give a longer text or other options") from error
         return [_Block(text, [], sites[k : k + BLOCK], uniforms[k : k + BLOCK]) for k in range(0, count, BLOCK)]
@@ -146,7 +146,7 @@ class Rectangles:
 
         All blocks are of one model: that of the texts, or of chains that may draw the same words.
         """
-        model, tau = blocks[0].text.model, self.options["tau"]
+        model, tau = blocks[0].text.model, self.options.tau
         rows = Rows(model, model.rows)
         for block, rest in zip(blocks, self._alternatives(blocks, rows), strict=True):
             if rest is not None:
@@ -160,19 +160,19 @@ class Rectangles:
         answers: Answers = JointRows(cast(Any, model)) if hasattr(model, "joint") else rows
         first = measure(answers, asked, tau, counts=counts)
         moved = None
-        if self.options["noise"] and has_other_way(model):
+        if self.options.noise and has_other_way(model):
             moved = noise(first, measure(answers, asked, tau, again=True, counts=counts))
         k = 0
         for block in blocks:
             chosen = slice(k, k + len(block.rectangles))
-            with self.filter.guard(block.text.place):
+            with self.io.guard(block.text.place):
                 found = Measured(*(part[chosen] for part in first))
                 self._write(block, found, None if moved is None else moved[chosen])
             k += len(block.rectangles)
 
     def _alternatives(self, blocks: list[_Block], rows: Rows) -> list[list[Rectangle] | None]:
         """The rectangles of each drawn block; None for a block whose rectangle is named, or that cannot be drawn."""
-        model, how = blocks[0].text.model, self.options["draw"]
+        model, how = blocks[0].text.model, self.options.draw
         drawn = [block for block in blocks if len(block.sites)]
         found: dict[tuple[int, int], Floats] = {}
         if how != "uniform":
@@ -181,7 +181,7 @@ class Rectangles:
             found = dict(zip(wanted, _propose(model, rows, states, sites), strict=True))
         result: list[list[Rectangle] | None] = [None] * len(blocks)
         for k, block in enumerate(drawn):
-            with self.filter.guard(block.text.place):
+            with self.io.guard(block.text.place):
                 result[blocks.index(block)] = self._draw(block, {site: found.get((k, site)) for site in
                                                                  np.unique(block.sites).tolist()})
         return result
@@ -194,7 +194,7 @@ class Rectangles:
                 raise RecordError(f"the model's conditional at site {site} is not finite; the text is left out")
             where = pairs == site
             try:
-                tokens[where] = draw_tokens(self.options["draw"], ids[site], block.uniforms[:, 2:][where].tolist(),
+                tokens[where] = draw_tokens(self.options.draw, ids[site], block.uniforms[:, 2:][where].tolist(),
                                             block.text.model.allowed, row)
             except ValueError as error:
                 what = f"no alternative at site {site}: {error}; freeze it, or use --draw uniform"
@@ -203,30 +203,30 @@ class Rectangles:
 
     def _write(self, block: _Block, found: Measured, moved: Values | None) -> None:
         options = self.options
-        why = None if moved is not None else "not measured" if not options["noise"] else \
+        why = None if moved is not None else "not measured" if not options.noise else \
             "a table is computed in one way only"
-        drawn = {"draw": options["draw"]} if len(block.sites) else {}
-        head = {"run": self.inputs.run, "tau": options["tau"]}
+        drawn = {"draw": options.draw} if len(block.sites) else {}
+        head = {"run": self.inputs.run, "tau": options.tau}
         for record in rectangle_records(block.text, block.rectangles, found, moved):
             record |= head | drawn | ({} if why is None else {"noise_reason": why})
             self.kept.take(record)
-            if not options["summary"]:
-                self.filter.output.write(block.text.answer(record))
+            if not options.summary:
+                self.io.output.write(block.text.answer(record))
 
     def _summarise(self) -> None:
         records = self.kept.summaries()
         for sentence in self.kept.joined():
-            self.filter.words.say(sentence)
+            self.io.reporter.warn(sentence)
         for record in records:
             if record["over"] == "model" and record["above_noise"] is None and record["noise_floor"] is not None:
-                self.filter.words.say(f"{record['model']}: no verdict: {record['noise_reason']}")
-        if shown(self.filter, self.options["table"]):
+                self.io.reporter.warn(f"{record['model']}: no verdict: {record['noise_reason']}")
+        if shown(self.io, self.options.table):
             from mlmglauber.commands.rect.table import rectangle_tables
 
-            write_tables(self.filter, self.options["table"], rectangle_tables(records))
+            write_tables(self.io, self.options.table, rectangle_tables(records))
             return
         for record in [self.head, *records] if self.head else records:
-            self.filter.output.write(record)
+            self.io.output.write(record)
 
 
 def _propose(model: Any, rows: Rows, states: list[Ids], sites: list[int]) -> Sequence[Floats]:

@@ -2,7 +2,17 @@
 
 from collections.abc import Sequence
 
-from mlmglauber.commands.shared.tables import Column, Table, count, figure, interval, name, number, sentence, share
+from mlmglauber.commands.shared.tables import (
+    Column,
+    Table,
+    count,
+    figure,
+    interval,
+    name,
+    number,
+    sentence,
+    share,
+)
 from mlmglauber.stream.records import Record
 
 

@@ -1,25 +1,36 @@
 """mlm-sample: Glauber chains from texts."""
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
-from mlmglauber.commands.shared.filter import Filter, filter_command
+from mlmglauber.commands.sample.options import SampleOptions
+from mlmglauber.commands.shared.command import record_command
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.option_types import Sites, Temperatures
 from mlmglauber.commands.shared.options import (
-    Sites,
-    Temperatures,
+    TABLE_FORMS,
     exact_option,
     model_options,
     spread_options,
+    table_options,
     text_options,
 )
-from mlmglauber.commands.shared.tables import FORMS, table_options
+from mlmglauber.commands.shared.spread.plan import Spread
 
 if TYPE_CHECKING:
-    from mlmglauber.commands.sample.run import Walk
+    from mlmglauber.commands.sample.run import TextChains
 
 DEFAULT_SWEEPS = 100
+"""Number of sweeps where neither --steps nor --sweeps is given."""
+
+DESCRIPTION = (
+    "Run Glauber chains from texts: pick a site, mask it, redraw its token from a masked language model, repeat.\n\n"
+    "Reads lines of text, or records with `text` or `ids`; writes one run record a temperature, then state records. "
+    "One step is one update of one site; n steps are one sweep."
+)
 
 EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-sample --tau 0.5 --sweeps 20 --seed 1
@@ -27,13 +38,6 @@ EXAMPLES = """\
   mlm-sample --on-change --steps 100000 --resume chain.jsonl passages.txt"""
 
 
-@filter_command(
-    "mlm-sample",
-    "Run Glauber chains from texts: pick a site, mask it, redraw its token from a masked language model, repeat.\n\n"
-    "Reads lines of text, or records with `text` or `ids`; writes one run record a temperature, then state records. "
-    "One step is one update of one site; n steps are one sweep.",
-    EXAMPLES,
-)
 @click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several: each is run. 0 takes the likeliest token.")
 @click.option("--steps", type=click.IntRange(0), help="Length of a chain in steps.")
@@ -71,63 +75,69 @@ EXAMPLES = """\
 @model_options
 @exact_option
 @spread_options
-def main(filter: Filter, table: str, resume: str | None, from_run: str | None, check: bool, **options: Any) -> None:
-    """Chains of as many texts as fill a batch run together; their states are written in input order."""
-    again = None
-    if from_run is not None:
-        from mlmglauber.commands.sample.rerun import recorded
+def sample(io: Filter, options: SampleOptions) -> None:
+    """Chains of as many texts as fill a batch run together; their states are written in the order of the input."""
+    from mlmglauber.commands.sample.run import SampleRun
 
-        again = recorded(from_run)
-        options |= again.options
-    if check:
-        if from_run is None:
-            raise click.UsageError("--check compares with the FILE of --from-run")
-        from mlmglauber.stream.output import Comparing
+    recorded = None
+    if options.from_run is not None:
+        from mlmglauber.commands.sample.rerun import read_recorded_run
 
-        filter.output = Comparing(from_run)
-        filter.lines.before_wait = filter.output.flush
-    if options["steps"] is not None and options["sweeps"] is not None:
-        raise click.UsageError("--steps and --sweeps exclude each other")
-    if options["every"] is not None and options["on_change"]:
-        raise click.UsageError("--every and --on-change exclude each other")
-    if resume is not None and filter.output.path is not None:
-        raise click.UsageError("--resume writes to its own file; leave --output out")
-    if options["steps"] is None and options["sweeps"] is None:
-        options["sweeps"] = DEFAULT_SWEEPS
+        recorded = read_recorded_run(options.from_run)
+        options = replace(options, **recorded.options)
+    options = _checked(io, options)
+    if options.check:
+        from mlmglauber.stream.output import ComparingOutput
+
+        assert options.from_run is not None
+        io.output = ComparingOutput(options.from_run)
+        io.lines.before_wait = io.output.flush
     tally = None
-    if table in FORMS:
-        if check or resume is not None:
-            raise click.UsageError("--table writes no states; --check and --resume are about states")
+    if options.table in TABLE_FORMS:
         from mlmglauber.commands.sample.table import Tally
 
-        filter.output = tally = Tally(filter.output)
-    from mlmglauber.commands.sample.run import Journey
-    from mlmglauber.commands.shared.inputs import TEXTS, say_resumed, size_of
-
-    before = size_of(resume)
-    with Journey(filter, options, resume, again) as journey, filter.words.bar("records") as progress:
-        in_work: deque[Walk] = deque()
+        io.output = tally = Tally(io.output)
+    with SampleRun(io, options, recorded) as run, io.reporter.bar("records") as progress:
+        in_work: deque[TextChains] = deque()
         while True:
-            while journey.has_room(in_work):
-                walk = journey.next_walk(wait=not in_work)
-                if walk is None:
+            while run.has_room(in_work):
+                text = run.next_text(wait=not in_work)
+                if text is None:
                     break
-                in_work.append(walk)
+                in_work.append(text)
             if not in_work:
                 break
-            journey.step(in_work)
+            run.step(in_work)
             while in_work and in_work[0].finished:
                 in_work.popleft()
                 progress(1)
-    if check:
-        filter.output.finish()
-        filter.words.say(f"every record is that of {from_run}")
+    if options.check:
+        io.output.finish()
+        io.reporter.warn(f"every record is that of {options.from_run}")
     if tally is not None:
-        tally.show(filter, table)
-    if not journey.seen and not journey.too_short:
-        filter.lacks(*TEXTS[:2], empty=tally is not None)
-    say_resumed(filter, resume, before)
+        tally.show(io, options.table)
+    run.report_end(empty=tally is not None)
 
+
+def _checked(io: Filter, options: SampleOptions) -> SampleOptions:
+    """The options with their defaults; UsageError for options that exclude each other."""
+    if options.check and options.from_run is None:
+        raise click.UsageError("--check compares with the FILE of --from-run; give --from-run FILE too")
+    if options.steps is not None and options.sweeps is not None:
+        raise click.UsageError("--steps and --sweeps exclude each other")
+    if options.every is not None and options.on_change:
+        raise click.UsageError("--every and --on-change exclude each other")
+    if options.resume is not None and io.output.path is not None:
+        raise click.UsageError("--resume writes to its own file; leave --output out")
+    if options.table in TABLE_FORMS and (options.check or options.resume is not None):
+        raise click.UsageError("--table writes no states; --check and --resume are about states")
+    if options.steps is None and options.sweeps is None:
+        return replace(options, sweeps=DEFAULT_SWEEPS)
+    return options
+
+
+main = record_command(sample, SampleOptions, DESCRIPTION, EXAMPLES,
+                      Spread(needs_all=("table", "resume", "from_run", "check"), unique_ids=True))
 
 if __name__ == "__main__":
     main()

@@ -1,14 +1,16 @@
-"""A run again from its own records: mlm-sample --from-run."""
+"""mlm-sample --from-run: repeats a run from its own records."""
 
+from dataclasses import fields
 from typing import Any, NamedTuple
 
+from mlmglauber.commands.sample.options import SampleOptions
 from mlmglauber.commands.shared.inputs import DRAW_VERSION
 from mlmglauber.stream.errors import MlmError, UsageError
 from mlmglauber.stream.records import Lines, Record, parse
 
 
-class Recorded(NamedTuple):
-    """What the run records of a file say: the options, the run ids, and the versions it was computed with."""
+class RecordedRun(NamedTuple):
+    """A run as its run records describe it: options, run ids, hash of the weights, versions of the libraries."""
 
     path: str
     options: dict[str, Any]
@@ -17,7 +19,7 @@ class Recorded(NamedTuple):
     versions: dict[str, str]
 
 
-def recorded(path: str) -> Recorded:
+def read_recorded_run(path: str) -> RecordedRun:
     """The run records at the head of a file of mlm-sample; UsageError where there are none."""
     runs: list[Record] = []
     for line in Lines([path]):
@@ -32,17 +34,19 @@ def recorded(path: str) -> Recorded:
     if first.get("draw", 1) != DRAW_VERSION:
         raise UsageError(f"{path}: its chains were drawn by version {first.get('draw', 1)} of the draw, this is "
                          f"version {DRAW_VERSION}: the same seed gives other chains; run it anew")
-    options = first["options"] | {"model": first["model"], "dtype": first["dtype"], "seed": first["seed"],
-                                  "tau": [run["tau"] for run in runs if run["seed"] == first["seed"]]}
+    known = {field.name for field in fields(SampleOptions)}
+    options = {name: value for name, value in first["options"].items() if name in known}
+    options |= {"model": first["model"], "dtype": first["dtype"], "seed": first["seed"],
+                "tau": [run["tau"] for run in runs if run["seed"] == first["seed"]]}
     if first["class"] == "TableConditional":  # a table has one number format alone
         options["dtype"] = "auto"
     options["exact"] = options["dtype"] in ("bfloat16", "float16") and first["precision"] == "float64"
     if first.get("revision"):
         options["revision"] = first["revision"]
-    return Recorded(path, options, frozenset(run["run"] for run in runs), first.get("hash"), first["versions"])
+    return RecordedRun(path, options, frozenset(run["run"] for run in runs), first.get("hash"), first["versions"])
 
 
-def check_same(was: Recorded, runs: set[str], described: dict[str, Any]) -> str | None:
+def check_same(was: RecordedRun, runs: set[str], described: dict[str, Any]) -> str | None:
     """MlmError where the model or the input are not those of the recorded run; a warning where the versions differ."""
     if was.hash != described.get("hash"):
         raise MlmError(f"{was.path}: the weights had the hash {was.hash}, those of {described['model']} now have "

@@ -6,7 +6,8 @@ import numpy as np
 import orjson
 
 from mlmglauber.commands.shared.filter import Filter
-from mlmglauber.commands.shared.tables import Column, Table, count, number, share, write_tables
+from mlmglauber.commands.shared.table_output import write_tables
+from mlmglauber.commands.shared.tables import Column, Table, count, number, share
 from mlmglauber.measures.statistics.chain_summary import Seen, summarise
 from mlmglauber.stream.output import Output
 from mlmglauber.stream.records import chain_key
@@ -52,12 +53,12 @@ class Tally(Output):
     def flush(self) -> None:
         pass
 
-    def show(self, filter: Filter, form: str) -> None:
+    def show(self, io: Filter, form: str) -> None:
         """The table, to the output that was there before."""
-        filter.output = self.output
+        io.output = self.output
         groups: dict[tuple[float, int], list[tuple[Any, Seen]]] = {}
         for key, (tau, chain) in self._chains.items():
             groups.setdefault((tau, len(chain.last)), []).append((key, chain))
         rows = [(group, len({key[:2] for key, _ in members}), summarise([chain for _, chain in members]))
                 for group, members in sorted(groups.items())]
-        write_tables(filter, form, [CHAINS.of(rows)])
+        write_tables(io, form, [CHAINS.of(rows)])

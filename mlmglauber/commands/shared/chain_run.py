@@ -5,21 +5,17 @@ scan and a temperature. Whoever measures such a chain, or puts chains together, 
 """
 
 from math import isfinite
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from mlmglauber.stream.errors import RecordError, UsageError
+from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.json_values import as_json
 from mlmglauber.stream.records import Record
-
-if TYPE_CHECKING:
-    from mlmglauber.commands.shared.filter import Filter
-    from mlmglauber.models.conditionals import TextModel
 
 SCANS = ("random", "permutation", "systematic")
 INITS = ("text", "mask", "random")
 
 
-class Law(NamedTuple):
+class ChainLaw(NamedTuple):
     """What must be the same for chains to be put together in one row, beside their temperature and length.
 
     model, hash, revision: of the model; precision: that of the conditionals which define the chains, whatever number
@@ -40,10 +36,10 @@ class Law(NamedTuple):
         """The fields of a summary that tell of it; `allow` and `freeze` only where there are any."""
         if self == UNKNOWN:
             return {"model": None, "model_reason": "no run record"}
-        told: Record = {"model": self.model}
-        told |= {name: value for name, value in (("hash", self.hash), ("revision", self.revision),
+        known: Record = {"model": self.model}
+        known |= {name: value for name, value in (("hash", self.hash), ("revision", self.revision),
                                                  ("precision", self.precision)) if value is not None}
-        return told | {"scan": self.scan, "init": self.init, **self.restrictions()}
+        return known | {"scan": self.scan, "init": self.init, **self.restrictions()}
 
     def restrictions(self) -> Record:
         """`allow` and `freeze`, where there are any."""
@@ -51,8 +47,8 @@ class Law(NamedTuple):
                 **({"freeze": list(self.freeze)} if self.freeze else {})}
 
 
-UNKNOWN = Law()
-LAW_FIELDS = Law._fields
+UNKNOWN = ChainLaw()
+LAW_FIELDS = ChainLaw._fields
 """The names that the fields of a law have in summaries."""
 
 
@@ -63,7 +59,7 @@ class ChainRun(NamedTuple):
     """
 
     run: str | None
-    law: Law
+    law: ChainLaw
     tau: float | None
     shows_all: bool | None
     known: bool
@@ -125,54 +121,8 @@ def _chain_run(record: Record) -> ChainRun:
         raise RecordError(f"the run record of {record['run']!r} has a model, tau, allow, freeze, scan or init that no "
                           "run of mlm-sample has; give its records as it wrote them")
     words = None if allow is None else tuple(sorted(map(str.strip, allow.split(","))))
-    law = Law(model, digest, revision, precision, scan, start or init, words, tuple(sorted(set(freeze))))
+    law = ChainLaw(model, digest, revision, precision, scan, start or init, words, tuple(sorted(set(freeze))))
     shows_all = None
     if record["command"] == "mlm-sample":
         shows_all = bool(options.get("on_change")) or options.get("every") == 1
     return ChainRun(record["run"], law, tau, shows_all, known=True)
-
-
-class ChainModels:
-    """The one model of a command as the chains of each run have it: the very one, restricted to what they may draw."""
-
-    def __init__(self, filter: "Filter", model: "TextModel", otherwise: str = "give their texts without their ids"
-                 ) -> None:
-        """otherwise: what else to do about states of another model."""
-        self.filter, self.model, self.otherwise = filter, model, otherwise
-        self._described = model.describe()
-        self._models: dict[Law, TextModel] = {}
-
-    def of(self, run: ChainRun) -> "TextModel":
-        """UsageError where the chains are of another model: what it says is of another law."""
-        if not run.known:
-            self.filter.once("no run record", lambda: self.filter.words.say(
-                f"no run record came before states of run {run.run}: they are taken for states of "
-                f"{self._described['model']}, with all its tokens, no site frozen, random scan; give the records as "
-                "mlm-sample wrote them"))
-        if run.law not in self._models:
-            self._models[run.law] = self._restricted(run)
-        return self._models[run.law]
-
-    def _restricted(self, run: ChainRun) -> "TextModel":
-        self.check(run)
-        if run.law.allow is None:
-            return self.model
-        from mlmglauber.models.restricted import RestrictedModel, tokens_of
-
-        tokens = tokens_of(self.model, ",".join(run.law.allow), f"--allow of run {run.run}")
-        return RestrictedModel(self.model, tokens)
-
-    def check(self, run: ChainRun) -> None:
-        """UsageError for chains of another model, a warning for those of another precision."""
-        ours, theirs = self._described, run.law
-        for key, value in (("hash", theirs.hash), ("revision", theirs.revision), ("model", theirs.model)):
-            if ours.get(key) is not None and value is not None:
-                if ours[key] != value:
-                    raise UsageError(f"run {run.run} is of the model {theirs.model} ({key} {value}), not of "
-                                     f"{ours['model']} ({ours[key]}); name its model with -m, or {self.otherwise}")
-                break
-        here = ours.get("precision", ours["dtype"])
-        if theirs.precision not in (None, here):
-            self.filter.once(("number format", run.run), lambda: self.filter.words.say(
-                f"the chains of run {run.run} are defined in {theirs.precision}, this is computed in {here}; give the "
-                "same --dtype and --exact for the law of the chains"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from mlmglauber.commands.shared.standard_streams import occupy_streams
+from mlmglauber.commands.shared.process import occupy_streams
 from mlmglauber.stream.errors import ExitStatus
 from mlmglauber.stream.printable import printable
 

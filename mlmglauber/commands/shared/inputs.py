@@ -5,8 +5,10 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mlmglauber.commands.shared.chain_run import NO_RUN, ChainModels, ChainRun
+from mlmglauber.commands.shared.chain_models import ChainModels
+from mlmglauber.commands.shared.chain_run import NO_RUN, ChainRun
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.options import ModelOptions, TextOptions
 from mlmglauber.models.batch_size import BatchSize
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model
@@ -26,8 +28,6 @@ OWN_FIELDS = frozenset({
     "basin_p_reason",
 })
 """Fields of an input that what is made of it does not inherit: they are made anew, or tell of the text that was."""
-
-MODEL_OPTIONS = ("model", "dtype", "exact", "batch_size", "device", "revision", "trust_remote_code", "allow_pickle")
 
 DRAW_VERSION = 2
 """Which draws make a chain of its key: 2 since tokens are drawn in two levels, from float64 conditionals."""
@@ -66,15 +66,15 @@ class Input(NamedTuple):
 class Inputs:
     """The texts of a command's input, their model, and the run record, written when the first text comes.
 
-    options: those of `model_options`, `seed` where there is one, and the command's own, which the run record tells.
-    write: takes the run record and the records that are passed on; by default the output does.
+    recorded: the command's own options, as the run record holds them. seed: that of what is drawn, None where nothing
+    is. write: takes the run record and the records that are passed on; by default the output does.
     """
 
-    def __init__(self, filter: Filter, command: str, options: dict[str, Any],
+    def __init__(self, io: Filter, options: TextOptions, recorded: dict[str, Any], seed: int | None = None,
                  opener: Callable[..., TextModel] = open_model,
                  write: Callable[[Record], None] | None = None) -> None:
-        self.filter, self.command, self.options, self._opener = filter, command, options, opener
-        self._write = write or filter.output.write
+        self.io, self.options, self._recorded, self._seed, self._opener = io, options, recorded, seed, opener
+        self._write = write or io.output.write
         self.model: TextModel | None = None
         self.chains: ChainModels | None = None
         self.run = ""
@@ -88,12 +88,13 @@ class Inputs:
         """Texts that are at hand, at least one and at most `size`; records of other types pass in their place."""
         batch: list[Input] = []
         while True:
-            record = self.filter.read(plain_text=True, wait=not batch)
+            record = self.io.read(plain_text=True, wait=not batch)
             if record is None and not batch:
                 if self.model is None and self.needed:
-                    self.filter.lacks(*TEXTS[:2], empty=self.summed)
+                    self.io.report_missing(*TEXTS[:2], empty=self.summed)
                 if self.too_short:
-                    say_too_short(self.filter, self.too_short, self.options["length"])
+                    assert self.options.length is not None
+                    report_too_short(self.io, self.too_short, self.options.length)
                 return
             if batch and (record is None or not is_input(record)):
                 yield batch
@@ -102,10 +103,10 @@ class Inputs:
                 continue
             if not is_input(record):
                 if self.needed:
-                    self.filter.pass_on(record)
+                    self.io.pass_on(record)
                 self._write(record)
                 continue
-            with self.filter.guard(self.filter.place):
+            with self.io.guard(self.io.place):
                 found = self._input(record)
                 if found is not None:
                     batch.append(found)
@@ -114,60 +115,45 @@ class Inputs:
                 batch = []
 
     def _input(self, record: Record) -> Input | None:
-        if self.filter.leaves_out(record):
+        if self.io.leaves_out(record):
             return None
         if self.model is None:
             self.model = self._open(record)
-            self.chains = ChainModels(self.filter, self.model)
+            self.chains = ChainModels(self.io, self.model)
         assert self.chains is not None
         chain, model = NO_RUN, self.model
         if record.get("type") == "state":
-            chain = self.filter.runs.of(record)
+            chain = self.io.runs.of(record)
             model = self.chains.of(chain)
-        name = record_id(record, self.filter.count - 1)
-        ids = token_ids(self.model, record, self.options.get("length"))
+        name = record_id(record, self.io.count - 1)
+        ids = token_ids(self.model, record, self.options.length)
         if ids is None:
             self.too_short += 1
             return None
-        tally_unknown(self.filter, record, ids)
+        tally_unknown(self.io, record, ids)
         inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
-        return Input(self.filter.place, name, ids, inherited, record, chain, model)
+        return Input(self.io.place, name, ids, inherited, record, chain, model)
 
     def _open(self, first: Record) -> TextModel:
         options = self.options
-        opening = opening_options(options)
-        model: TextModel = self.filter.once(("model", options["model"], *opening.values()),
-                                            lambda: self._opener(options["model"], **opening))
-        described = model.describe()
-        told = {key: value for key, value in sorted(options.items()) if key not in (*MODEL_OPTIONS, "seed")}
-        self.run = run_id(described, [self.command, options.get("seed"), told, self.filter.first or first])
-        seed = {"seed": options["seed"]} if "seed" in options else {}
-        self._write({"type": "run", "schema": SCHEMA, "run": self.run, "command": self.command, **seed,
-                                  **described, "options": told | {"batch_size": options["batch_size"]}})
+        model: TextModel = self.io.once(("model", options.model, *options.opening.values()),
+                                        lambda: self._opener(options.model, **options.opening))
+        described, command = model.describe(), self.io.reporter.command
+        self.run = run_id(described, [command, self._seed, self._recorded, self.io.first or first])
+        seed = {} if self._seed is None else {"seed": self._seed}
+        self._write({"type": "run", "schema": SCHEMA, "run": self.run, "command": command, **seed, **described,
+                     "options": self._recorded | {"batch_size": options.batch_size}})
         return model
 
 
-def opening_options(options: dict[str, Any]) -> dict[str, Any]:
-    """The options of `model_options` as open_model takes them."""
-    return {"device": options["device"], "dtype": options["dtype"], "revision": options["revision"],
-            "rows": options["batch_size"], **({"exact": True} if options.get("exact") else {}),
-            **{key: options[key] for key in ("trust_remote_code", "allow_pickle")}}
-
-
-def texts_at_once(options: dict[str, Any]) -> int:
+def texts_at_once(options: ModelOptions) -> int:
     """How many texts a command takes in together, before its model is open: --batch-size, or that of the first call."""
-    return BatchSize(options["batch_size"]).rows
+    return BatchSize(options.batch_size).rows
 
 
 def size_of(path: str | None) -> int:
     """Bytes of a file, 0 where there is none."""
     return os.path.getsize(path) if path is not None and os.path.exists(path) else 0
-
-
-def say_resumed(filter: Filter, path: str | None, before: int) -> None:
-    """Say that a run was finished already: --resume made its file no longer."""
-    if path is not None and before and size_of(path) == before:
-        filter.words.say(f"{path}: the run was finished; nothing was left to do")
 
 
 def shard_field(shard: tuple[int, int] | None, resumed: str | None) -> Record:
@@ -178,16 +164,16 @@ def shard_field(shard: tuple[int, int] | None, resumed: str | None) -> Record:
     return {} if shard is None or resumed is None else {"shard": f"{shard[0] + 1}/{shard[1]}"}
 
 
-def say_too_short(filter: Filter, count: int, length: int) -> None:
-    filter.words.say(f"{counted(count, 'text')} of fewer than {length} tokens {were(count)} skipped")
+def report_too_short(io: Filter, count: int, length: int) -> None:
+    io.reporter.warn(f"{counted(count, 'text')} of fewer than {length} tokens {were(count)} skipped")
 
 
-def say_checked(filter: Filter, engine: "Engine") -> None:
+def report_checks(io: Filter, engine: "Engine") -> None:
     """Finish the checks of draws; say with -v, and whenever one differed, how many were made."""
     engine.finish_checks()
     precision, again = engine.precision, engine.counters.again
-    if filter.words.verbose or precision.differed:
-        filter.words.say(f"{engine.counters.rows} conditionals computed, {again} of them again in better precision; of "
+    if io.reporter.verbose or precision.differed:
+        io.reporter.warn(f"{engine.counters.rows} conditionals computed, {again} of them again in better precision; of "
                          f"{precision.checked} certain draws that were checked {precision.differed} differed")
 
 
@@ -252,15 +238,15 @@ def _mark_unknown(model: TextModel, record: Record, text: str | None, ids: list[
     record["unknown"] = count
 
 
-def tally_unknown(filter: Filter, record: Record, ids: list[int]) -> None:
+def tally_unknown(io: Filter, record: Record, ids: list[int]) -> None:
     """Count the unknown tokens of a start for the line that is said at the end; RecordError under --strict."""
     if "unknown" not in record:
         return
-    if filter.strict:
+    if io.strict:
         raise RecordError(f"{record['unknown']} of {len(ids)} tokens are unknown to the model; write them otherwise, "
                           "or leave --strict out")
     for counted_as, count in (("texts", 1), ("unknown", record["unknown"]), ("tokens", len(ids))):
-        filter.unknown[counted_as] += count
+        io.unknown[counted_as] += count
 
 
 def _first_ids(model: TextModel, text: str, enough: int) -> list[int]:

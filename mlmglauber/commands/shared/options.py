@@ -1,115 +1,88 @@
-"""Options that several commands share, and the types of their values."""
+"""Options that several commands share, and the dataclasses that hold the values of a command's options."""
 
-import re
 from collections.abc import Callable
-from math import isfinite
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, Literal
 
 import click
 
+from mlmglauber.commands.shared.option_types import BatchSizeOption, Shard
 from mlmglauber.stream.formats import FORMATS, Reading
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-
-class Temperatures(click.ParamType[list[float]]):
-    """One temperature or several with commas between; each finite and not negative."""
-
-    name = "tau"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[float]:
-        if isinstance(value, list):
-            return value
-        taus = []
-        for part in str(value).split(","):
-            try:
-                tau = float(part) if "_" not in part else None
-            except ValueError:
-                tau = None
-            if tau is None or not isfinite(tau) or tau < 0:
-                self.fail(f"{part!r} is no temperature: a finite number, 0 or above, or several as in 0.5,1,2")
-            taus.append(tau + 0.0)  # -0 is 0
-        if len(set(taus)) < len(taus):
-            self.fail(f"{value}: a temperature stands twice")
-        return taus
+TABLE_FORMS = ("text", "csv", "md")
+"""The forms of a table that --table, --csv and --md ask for."""
 
 
-class Real(click.FloatRange):
-    """A finite number in a range; click alone lets not-a-number through."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        number = super().convert(value, param, ctx)
-        if not isfinite(number) or "_" in str(value):
-            self.fail(f"{value!r} is no finite number", param, ctx)
-        return number
+MODEL_OPTIONS = ("model", "dtype", "batch_size", "device", "revision", "trust_remote_code", "allow_pickle")
+"""Options that a run record describes in fields of its own."""
 
 
-class Numbers(click.ParamType[list[float]]):
-    """One number or several with commas between, each from `low` to `high`."""
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """The values of a command's own options, by the names that click gives them."""
 
-    name = "numbers"
-
-    def __init__(self, low: float, high: float) -> None:
-        self.low, self.high = low, high
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[float]:
-        if isinstance(value, list):
-            return value
-        try:
-            numbers = [float(part) for part in str(value).split(",") if "_" not in str(value)]
-        except ValueError:
-            numbers = []
-        if not numbers or not all(self.low <= number <= self.high for number in numbers):
-            self.fail(f"{value!r}: give numbers from {self.low:g} to {self.high:g}, as in 0.3,0.5")
-        return numbers
+    def recorded(self, *left_out: str) -> dict[str, Any]:
+        """The values by name, sorted, without some of them: what a run record says of the options."""
+        names = sorted({field.name for field in fields(self)}.difference(left_out))
+        return {name: getattr(self, name) for name in names}
 
 
-class Sites(click.ParamType[list[int]]):
-    """Sites counted from 0, as in 0,3,5-7."""
+@dataclass(frozen=True, kw_only=True)
+class DeviceOptions(Options):
+    """Values of `device_options`."""
 
-    name = "sites"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[int]:
-        if isinstance(value, list):
-            return value
-        sites: set[int] = set()
-        for part in str(value).split(","):
-            match = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part.strip())
-            if match is None:
-                self.fail(f"{part!r} is no site: give numbers from 0 on, as in 0,3,5-7")
-            sites.update(range(int(match[1]), int(match[2] or match[1]) + 1))
-        return sorted(sites)
+    device: str
+    revision: str | None
+    trust_remote_code: bool
+    allow_pickle: bool
 
 
-class BatchSizeOption(click.ParamType["int | str"]):
-    """A number of rows, 1 or more, or "auto"."""
+@dataclass(frozen=True, kw_only=True)
+class ModelOptions(DeviceOptions):
+    """Values of `model_options`."""
 
-    name = "rows"
+    model: str
+    dtype: str
+    batch_size: int | Literal["auto"]
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
-        if value == "auto" or isinstance(value, int):
-            return str(value) if value == "auto" else value
-        try:
-            rows = int(value)
-        except ValueError:
-            rows = 0
-        if rows < 1:
-            self.fail(f"{value!r} is no number of rows: give 1 or more, or auto")
-        return rows
+    @property
+    def opening(self) -> dict[str, Any]:
+        """The keyword arguments of `open_model` that these options give."""
+        return {"device": self.device, "dtype": self.dtype, "revision": self.revision, "rows": self.batch_size,
+                "trust_remote_code": self.trust_remote_code, "allow_pickle": self.allow_pickle}
 
 
-class Shard(click.ParamType[tuple[int, int]]):
-    """I/N, the I-th of N parts, from 1 on; (I - 1, N)."""
+@dataclass(frozen=True, kw_only=True)
+class TextOptions(ModelOptions):
+    """Values of `model_options` and --length: options of a command that looks at texts by a model."""
 
-    name = "shard"
+    length: int | None
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, int]:
-        if isinstance(value, tuple):
-            return value
-        match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", str(value))
-        if match is None or not 1 <= int(match[1]) <= int(match[2]):
-            self.fail(f"{value!r} is no shard: give I/N, from 1/N to N/N")
-        return int(match[1]) - 1, int(match[2])
+
+@dataclass(frozen=True, kw_only=True)
+class ChainOptions(ModelOptions):
+    """Options that mlm-sample and mlm-couple share: those of a run of chains that --resume can go on with."""
+
+    tau: list[float]
+    allow: str | None
+    seed: int | None
+    cache_mb: int
+    resume: str | None
+    exact: bool
+    table: str
+
+    @property
+    def known_seed(self) -> int:
+        """The seed, once a run has drawn one where none was given."""
+        assert self.seed is not None
+        return self.seed
+
+    @property
+    def opening(self) -> dict[str, Any]:
+        """As that of ModelOptions, with `exact`."""
+        return super().opening | ({"exact": True} if self.exact else {})
 
 
 def _all(*decorators: Decorator) -> Decorator:
@@ -162,11 +135,38 @@ text_options = _all(
 )
 
 
-def reading_of(options: dict[str, Any]) -> Reading | None:
-    """How the inputs of a command with `text_options` are read, taken out of its options; None for other commands."""
-    if "form" not in options:
+def table_options(implied: str | None = None, by_default: bool = True) -> Decorator:
+    """--table, --csv and --md, of which one may be given: the field `table` holds which, "" for none.
+
+    implied: the option that any of them turns on, a summary. by_default: whether that gives a table on a terminal.
+    """
+    what = "A table for people instead of records" + ("; by default a summary is one on a terminal." if by_default
+                                                       else ".")
+    options = [
+        click.option("--table/--no-table", default=None, help=what + (f" Implies --{implied}." if implied else "")),
+        click.option("--csv", is_flag=True, help="The table as CSV, with all digits."),
+        click.option("--md", is_flag=True, help="The table in Markdown."),
+    ]
+    return _all(*options)
+
+
+def take_table(values: dict[str, Any]) -> None:
+    """Replace the values of `table_options` by one, `table`; turn on the summary that a table implies."""
+    if "csv" not in values:
+        return
+    table, csv, md = values.pop("table"), values.pop("csv"), values.pop("md")
+    if (table is True) + csv + md > 1:
+        raise click.UsageError("--table, --csv and --md exclude each other; run the command for each")
+    values["table"] = "csv" if csv else "md" if md else {True: "text", False: "records", None: ""}[table]
+    if values["table"] in TABLE_FORMS:
+        values |= {name: True for name in ("summary", "summarize") if name in values}
+
+
+def take_reading(values: dict[str, Any]) -> Reading | None:
+    """Remove the values of `text_options`; how they say the input is read, None for a command without them."""
+    if "form" not in values:
         return None
-    form, text, field, upper = (options.pop(name) for name in ("form", "text", "text_field", "upper"))
+    form, text, field, upper = (values.pop(name) for name in ("form", "text", "text_field", "upper"))
     if text and form not in (None, "text"):
         raise click.UsageError(f"--text and --format {form} exclude each other")
     form = "text" if text else form

@@ -1,8 +1,8 @@
-"""What a command's process sets before the numeric libraries are loaded: its threads, and what happens to freed memory.
-"""
+"""What a command's process sets before it begins: its standard streams, its threads, what happens to freed memory."""
 
 import ctypes
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -10,6 +10,21 @@ TRIM_AT, MAP_AT = 1 << 28, 1 << 25
 """The C library gives memory back from so many free bytes on, and asks the system for larger blocks one by one."""
 KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(TRIM_AT), "MALLOC_MMAP_THRESHOLD_": str(MAP_AT)}
 """The same as an environment, for processes that are started."""
+
+
+def occupy_streams() -> None:
+    """Open the null device for each standard stream that is closed; data cannot be read or written there.
+
+    Otherwise the next file that is opened would get the number of the stream, and warnings would be written into it.
+    """
+    for descriptor, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, mode)  # takes the lowest number that is free
+    sys.stdin = sys.stdin or os.fdopen(0, closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
 
 
 def settle_process() -> None:

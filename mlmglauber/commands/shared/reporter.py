@@ -1,4 +1,4 @@
-"""What a command says on standard error: warnings, errors and progress."""
+"""What a command writes to standard error: warnings, errors and progress."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,7 +8,7 @@ from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.printable import printable
 
 
-class Words:
+class Reporter:
     """Writes warnings, errors and progress to standard error, honouring -q and -v."""
 
     def __init__(self, command: str, quiet: bool, verbose: int, progress: bool | None, color: bool) -> None:
@@ -16,36 +16,40 @@ class Words:
         self.terminal = sys.stderr.isatty()
         self.progress = progress if progress is not None else self.terminal and not quiet
         self.bad_records = 0
-        self.found = self.empty = False
+        self.limit_exceeded = False
+        """Whether --fail-above found a value above its limit: the command then ends with status 1."""
+        self.nothing_found = False
+        """Whether the input held nothing of what the command reads: it then ends with status 65."""
 
-    def say(self, text: str) -> None:
-        """A warning or a count; not with -q."""
+    def warn(self, text: str) -> None:
+        """Write a warning or a count; with -q nothing is written."""
         if not self.quiet:
             self._write(text)
 
-    def heard(self, text: str) -> None:
-        """Words of another process of this run, as they are."""
+    def relay(self, text: str) -> None:
+        """Write a line that another process of this run has reported."""
         self._write(text)
 
     def bad_record(self, error: RecordError) -> None:
-        """Report one bad record; the command ends with status 65. Errors are said even with -q."""
+        """Report one bad record, also with -q; the command then ends with status 65."""
         self.bad_records += 1
         self._write(str(error))
         if self.verbose:
             self._traceback(error)
 
-    def finding(self, text: str) -> None:
-        """What --fail-above asked to be told of: the output is whole, the command ends with status 1."""
-        self.found = True
+    def exceeded(self, text: str) -> None:
+        """Report a value above the limit of --fail-above; the output is written to its end."""
+        self.limit_exceeded = True
         self._write(text)
 
     def fail(self, error: BaseException, text: str) -> None:
+        """Report the error that ends the command; with -v its traceback follows."""
         self._write(text)
         if self.verbose:
             self._traceback(error)
 
     def _write(self, text: str) -> None:
-        with suppress(OSError):  # a reader of our words that has gone, or a full disk, costs no record
+        with suppress(OSError):  # if standard error is closed or its disk is full, the records are still written
             print(f"{self.command}: {printable(text)}", file=sys.stderr, flush=True)
 
     def _traceback(self, error: BaseException) -> None:
@@ -57,7 +61,7 @@ class Words:
 
     @contextmanager
     def bar(self, description: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
-        """A progress bar: call the yielded function with each advance. Nothing is drawn where none is wanted."""
+        """A progress bar: call the yielded function with each advance. Without --progress nothing is drawn."""
         if not self.progress:
             yield lambda amount: None
             return
@@ -70,3 +74,14 @@ class Words:
         with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
             task = progress.add_task(printable(description), total=total)
             yield lambda amount: progress.update(task, advance=amount)
+
+
+class CollectingReporter(Reporter):
+    """Keeps its lines in a list; the client of a spread run writes them in the order of the input."""
+
+    def __init__(self, command: str, quiet: bool) -> None:
+        super().__init__(command, quiet, 0, False, False)
+        self.lines: list[str] = []
+
+    def _write(self, text: str) -> None:
+        self.lines.append(text)

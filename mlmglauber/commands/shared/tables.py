@@ -1,4 +1,4 @@
-"""Tables for people: a command declares columns and gives rows; how they are shown is decided here and in table_forms.
+"""Tables for people: a command declares columns and gives rows; table_output.py writes them.
 
     TABLE = Table("Drift by temperature and length", (
         Column("tau", "Temperature.", lambda group: number(group["tau"])),
@@ -6,29 +6,17 @@
     ))
 
     @table_options("summary")
-    def main(filter, table, ...):
-        if shown(filter, table):
-            write_tables(filter, table, [TABLE.of(groups)])
+    def drift(io, options):
+        if shown(io, options.table):
+            write_tables(io, options.table, [TABLE.of(groups)])
 
 The meanings become the section "Tables" of the command's man page (man/build.py).
 """
 
-import os
-import stat
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from functools import wraps
 from typing import Any, NamedTuple
 
-import click
-
-from mlmglauber.commands.shared.filter import Filter
-
 NOTHING = "-"
-FORMS = ("text", "csv", "md")
-"""What a table that is asked for is written as."""
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Cell(NamedTuple):
@@ -130,65 +118,3 @@ def sentence(text: str | None) -> Cell:
 
 def _decimal(value: float | None, digits: int) -> str:
     return NOTHING if value is None else f"{value:.{digits}f}"
-
-
-def table_options(implied: str | None = None, by_default: bool = True) -> Decorator:
-    """--table, --csv and --md, of which one may be given; the command's function gets `table`: which, "" for none.
-
-    implied: the option that any of them turns on, a summary. by_default: whether that gives a table on a terminal.
-    """
-    what = "A table for people instead of records" + ("; by default a summary is one on a terminal." if by_default
-                                                       else ".")
-    options = [
-        click.option("--table/--no-table", default=None, help=what + (f" Implies --{implied}." if implied else "")),
-        click.option("--csv", is_flag=True, help="The table as CSV, with all digits."),
-        click.option("--md", is_flag=True, help="The table in Markdown."),
-    ]
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(function)
-        def main(filter: Filter, table: bool | None = None, csv: bool = False, md: bool = False,
-                 **others: Any) -> Any:
-            if (table is True) + csv + md > 1:
-                raise click.UsageError("--table, --csv and --md exclude each other; run the command for each")
-            form = "csv" if csv else "md" if md else {True: "text", False: "records", None: ""}[table]
-            if implied is not None and form in FORMS:
-                others[implied] = True
-            return function(filter, table=form, **others)
-
-        decorated: Callable[..., Any] = main
-        for option in reversed(options):
-            decorated = option(decorated)
-        return decorated
-
-    return decorate
-
-
-def shown(filter: Filter, form: str) -> bool:
-    """Whether a summary is written as a table: when it is asked for, or goes to a terminal."""
-    return form in FORMS or (form == "" and filter.output.path is None and sys.stdout.isatty())
-
-
-def write_tables(filter: Filter, form: str, tables: Sequence[Table]) -> None:
-    """Write tables one below the other; as CSV all in one, told apart by a column. Empty ones are left out."""
-    from mlmglauber.commands.shared.table_forms import as_csv, as_markdown, as_text
-
-    if form == "csv":
-        text = as_csv(tables)
-    elif form == "md":
-        text = as_markdown(tables)
-    else:
-        terminal = filter.output.path is None and sys.stdout.isatty()
-        text = as_text(tables, width(filter), terminal and filter.words.color)
-    filter.output.write_line(text.encode())
-
-
-def width(filter: Filter) -> int | None:
-    """Cells that a line may take: COLUMNS, else those of the terminal; None, without limit, in a file or a pipe."""
-    descriptor = sys.stdout.fileno()
-    if filter.output.path is not None or stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return None
-    asked = os.environ.get("COLUMNS", "")
-    if asked.isascii() and asked.isdigit() and int(asked) > 0:
-        return int(asked)
-    return (os.get_terminal_size(descriptor).columns or 80) if sys.stdout.isatty() else None

@@ -13,7 +13,7 @@ class TokenInputs(Inputs):
     def _input(self, record: Record) -> Input:
         if self.model is None:
             self.model = self._open(record)
-        name = record_id(record, self.filter.count - 1)
+        name = record_id(record, self.io.count - 1)
         text, ids = text_or_ids(record)
         if ids is None:
             assert text is not None
@@ -22,7 +22,7 @@ class TokenInputs(Inputs):
             raise RecordError(f"a token id is outside the model's {self.model.vocab_size} tokens; these ids are of "
                               "another model")
         inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
-        return Input(self.filter.place, name, ids, inherited, record, NO_RUN, self.model)
+        return Input(self.io.place, name, ids, inherited, record, NO_RUN, self.model)
 
 
 def tokens_record(run: str, text: Input, length: int | None) -> Record:

@@ -1,12 +1,12 @@
 """mlm-traps --certify and --scan-tokens: whether copies of a token beget copies, and how long they would last."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, texts_at_once
+from mlmglauber.commands.traps.options import TrapsOptions
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.dynamics.token_copies import filled, thinned
 from mlmglauber.measures.traps.token_count import Level, Values, basin, chances, change, fall_time, growing, level
@@ -19,23 +19,22 @@ MORE = 4
 """So many times the tokens asked for are looked at closely."""
 
 
-class Certificates:
+class CertifyRun:
     """One run of --certify, --scan-tokens or both; holds as many texts as there are contexts."""
 
-    def __init__(self, filter: Filter, options: dict[str, Any]) -> None:
-        if options["seed"] is None:
-            options["seed"] = drawn_seed()
-        self.filter, self.inputs = filter, Inputs(filter, "mlm-traps", options)
-        self.words, self.contexts, self.draw = options["certify"], options["contexts"], options["draw"]
-        self.scan, self.candidates = options["scan_tokens"], options["candidates"]
-        self.taus, self.seed, self.rows = options["tau"], options["seed"], texts_at_once(options)
+    def __init__(self, io: Filter, options: TrapsOptions) -> None:
+        self.seed = drawn_seed() if options.seed is None else options.seed
+        self.io, self.inputs = io, Inputs(io, options, options.of_certificates(), self.seed)
+        self.tokens, self.contexts, self.draw = options.certify, options.contexts, options.draw
+        self.scan, self.candidates = options.scan_tokens, options.candidates
+        self.taus, self.rows = options.tau, texts_at_once(options)
         self.texts: list[Input] = []
 
     def run(self) -> None:
         """The first texts make the contexts; the others are checked and no more."""
         for batch in self.inputs.batches(self.rows):
             for text in batch[: self.contexts - len(self.texts)]:
-                with self.filter.guard(text.place):
+                with self.io.guard(text.place):
                     if text.chain.law.restrictions():
                         raise RecordError("a state of a run with --allow or --freeze, while copies are looked for in "
                                           "the whole model at all sites; give its text without its ids")
@@ -48,24 +47,24 @@ class Certificates:
         if len(lengths) > 1:
             raise UsageError(f"texts of {min(lengths)} to {max(lengths)} tokens; give --length, all need the same one")
         try:
-            tokens = [named_token(model, word) for word in self.words]
+            tokens = [named_token(model, word) for word in self.tokens]
         except RecordError as error:
             raise UsageError(f"--certify: {error.what}") from error
         n = lengths.pop()
         if self.scan is not None:
             for record in self._scan(model, n, self.scan):
-                self.filter.output.write(record)
-        with self.filter.words.bar("numbers of copies", len(tokens) * len(self.taus) * (n + 1)) as progress:
+                self.io.output.write(record)
+        with self.io.reporter.bar("numbers of copies", len(tokens) * len(self.taus) * (n + 1)) as progress:
             for token in tokens:
                 for tau in self.taus:
                     levels: list[Level | None] = []
                     for k, states in enumerate(self._states(model, token, tau, n)):
                         levels.append(self._level(model, token, tau, k, states))
                         progress(1)
-                    self.filter.output.write({"type": "summary", "of": "trap", "over": "token", "run": self.inputs.run,
+                    self.io.output.write({"type": "summary", "of": "trap", "over": "token", "run": self.inputs.run,
                                               "tau": tau, "n": n, "token": token, "word": model.decode([token]),
                                               "draw": self.draw, "contexts": self.contexts, **certificate(n, levels)})
-                    self.filter.output.flush()
+                    self.io.output.flush()
 
     def _level(self, model: TextModel, token: int, tau: float, k: int, states: Ids) -> Level | None:
         """The drift at k copies; None where every text has more copies of its own."""

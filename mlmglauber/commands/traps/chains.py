@@ -6,16 +6,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlmglauber.commands.shared.chain_run import ChainRun, Law
+from mlmglauber.commands.shared.chain_run import ChainLaw, ChainRun
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.traps.chain import Chain
 from mlmglauber.commands.traps.margins import (
-    Representatives,
+    TrapScorer,
     escape_fields,
     margin_fields,
     repetition_fields,
     state_escapes,
 )
+from mlmglauber.commands.traps.options import TrapsOptions
 from mlmglauber.measures.traps.margins import Margins
 from mlmglauber.measures.traps.residence import holding_ratio
 from mlmglauber.measures.traps.summary import Escapes, Group, Weight, slowness_fields, summarise
@@ -34,7 +35,7 @@ STATES = 256
 class Kind(NamedTuple):
     """What chains that are put together share."""
 
-    law: Law
+    law: ChainLaw
     tau: float | None
     n: int
 
@@ -45,12 +46,10 @@ class Kind(NamedTuple):
 class States:
     """All chains of the input, and what is written of their traps."""
 
-    def __init__(self, filter: Filter, options: dict[str, Any], radius: int, min_steps: int, no_model: bool,
-                 summary: bool) -> None:
-        self.filter, self.radius, self.min_steps, self.summary = filter, radius, min_steps, summary
-        self.least, self.support = options["basin"], options["support"]
-        told = options | {"radius": radius, "min_steps": min_steps}
-        self.representatives = None if no_model else Representatives(filter, "mlm-traps", told, write=self._write)
+    def __init__(self, io: Filter, options: TrapsOptions) -> None:
+        self.io, self.radius, self.min_steps, self.summary = io, options.radius, options.min_steps, options.summary
+        self.least, self.support = options.basin, options.support
+        self.scorer = None if options.no_model else TrapScorer(io, options, options.of_chains(), write=self._write)
         self.head: Record | None = None
         """The run record, which --summary writes at the end."""
         self.chains: dict[Any, Chain] = {}
@@ -58,39 +57,39 @@ class States:
         self.pairs: dict[Any, Any] = {}
         """The chain that counts, of each pair of coupled ones."""
         self.groups: dict[Kind, Group] = {}
-        self.run_of: dict[Law, ChainRun] = {}
+        self.run_of: dict[ChainLaw, ChainRun] = {}
 
     def handle(self, record: Record) -> None:
         """One record of the input; a RecordError is of that record."""
         kind = record.get("type")
         if kind != "state":
             if not self.summary:
-                self.filter.output.write(record)
+                self.io.output.write(record)
             return
         ids, step = record.get("ids"), record.get("step")
         if type(ids) is not list or not ids or set(map(type, ids)) != INTEGERS:
             raise RecordError('"ids" is not a list of integers; give state records of mlm-sample')
         if type(step) is not int or step < 0:
             raise RecordError('"step" is no number of steps; give state records of mlm-sample')
-        if self.filter.leaves_out(record):
+        if self.io.leaves_out(record):
             return
         key = chain_key(record)
         chain = self.chains.get(key)
         if chain is None:
-            run = self.filter.runs.of(record)
+            run = self.io.runs.of(record)
             coupled = record.get("coupled")
             text = self.texts.setdefault(key[1] if coupled is None else str(coupled), len(self.texts))
             self.run_of.setdefault(run.law, run)
             chain = self.chains[key] = Chain(record, len(self.chains), text, run,
                                              Tracker(self.radius, self.min_steps))
             chain.counts = coupled is None or self.pairs.setdefault(key[:2], key) == key
-        self._tell_all(chain, chain.see(record, ids, step), self.filter.place)
+        self._tell_all(chain, chain.see(record, ids, step), self.io.place)
 
     def _write(self, record: Record) -> None:
         if self.summary:
             self.head = record
         else:
-            self.filter.output.write(record)
+            self.io.output.write(record)
 
     def end(self) -> None:
         """The end of the input: every chain's last traps, and the summaries' groups."""
@@ -100,7 +99,7 @@ class States:
             self._group(chain).add_chain(chain.text, chain.tracker.step - chain.first_step)
         left = sum(not chain.counts for chain in self.chains.values())
         if self.summary and left:
-            self.filter.words.say(f"{counted(left, 'chain')} left out, coupled with one that counts")
+            self.io.reporter.warn(f"{counted(left, 'chain')} left out, coupled with one that counts")
 
     def summaries(self) -> list[Record]:
         """A summary for each law, temperature and length: chains of two laws are not put together."""
@@ -109,7 +108,7 @@ class States:
 
     def slowness(self) -> list[Record]:
         """For each law and length of several temperatures above 0, how stays grow with 1 / tau."""
-        found: dict[tuple[Law, int], dict[float, Group]] = {}
+        found: dict[tuple[ChainLaw, int], dict[float, Group]] = {}
         for kind, group in sorted(self.groups.items(), key=lambda item: item[0].order()):
             if kind.tau:
                 found.setdefault((kind.law, kind.n), {})[kind.tau] = group
@@ -118,9 +117,9 @@ class States:
                                                                                self._escapes(law, groups))
                 for (law, n), groups in found.items() if len(groups) > 1]
 
-    def _escapes(self, law: Law, groups: dict[float, Group]) -> Escapes | None:
+    def _escapes(self, law: ChainLaw, groups: dict[float, Group]) -> Escapes | None:
         """Of the states of all traps, those that were traps longest, the escape at every temperature."""
-        if self.representatives is None:
+        if self.scorer is None:
             return None
         steps: Counter[State] = Counter()
         for group in groups.values():
@@ -128,8 +127,8 @@ class States:
                 steps[state] += place.steps
         run, taus, found, weights = self.run_of[law], list(groups), [], []
         for state, weight in steps.most_common(STATES):
-            with self.filter.guard("a trap"):
-                model = self.representatives.model_of({"type": "trap", "ids": list(state)}, run)
+            with self.io.guard("a trap"):
+                model = self.scorer.model_of({"type": "trap", "ids": list(state)}, run)
                 found.append(state_escapes(model, state, taus, run.free_sites(len(state))))
                 weights.append(weight)
         return Escapes(np.array([one for one, _ in found]).reshape(-1, len(taus)),
@@ -144,13 +143,13 @@ class States:
     def _tell_all(self, chain: Chain, traps: Sequence[Trap], place: str) -> None:
         """Write traps, and with --summary score what a chain has made beyond its traps' first steps."""
         for trap in traps:
-            with self.filter.guard(place):
+            with self.io.guard(place):
                 self._tell(chain, trap)
         for score in chain.tracker.scores():
-            if self.summary and self.representatives is not None and chain.tau is not None and not self._unfair(
+            if self.summary and self.scorer is not None and chain.tau is not None and not self._unfair(
                     chain, score.resolution):
-                with self.filter.guard(place):
-                    found = self.representatives.margins(chain.named, score.state, chain.tau, chain.run)
+                with self.io.guard(place):
+                    found = self.scorer.margins(chain.named, score.state, chain.tau, chain.run)
                     self._group(chain).scores.append((score.holding, found.escape))
 
     def _unfair(self, chain: Chain, resolution: int) -> str | None:
@@ -168,22 +167,22 @@ class States:
             "flicker": [flicker._asdict() for flicker in trap.flicker], **repetition_fields(trap.state),
         }
         weight = None
-        if self.representatives is None or chain.tau is None:
+        if self.scorer is None or chain.tau is None:
             record |= {"kind": None, "margin": None, "escape": None, "expected": None,
-                       "reason": "no model" if self.representatives is None else "no temperature"}
+                       "reason": "no model" if self.scorer is None else "no temperature"}
         else:
-            found = self.representatives.margins(record, trap.state, chain.tau, chain.run)
+            found = self.scorer.margins(record, trap.state, chain.tau, chain.run)
             record |= margin_fields(found) | escape_fields(found) | self._against_geometric(chain, trap, found)
-            record["margins_run"] = self.representatives.run
+            record["margins_run"] = self.scorer.run
             if self.least is not None:
-                record["basin"] = self.representatives.basin(record, trap.state, chain.tau, chain.run, self.least)
+                record["basin"] = self.scorer.basin(record, trap.state, chain.tau, chain.run, self.least)
             if self.support:
-                record |= self.representatives.support(record, trap.state, chain.run)
+                record |= self.scorer.support(record, trap.state, chain.run)
             weight = Weight(found.perfect, found.margin, found.escape)
         self._group(chain).add(trap.state, trap.label, chain.number, chain.text, trap.residence, trap.censored,
                                trap.resolution, weight)
         if not self.summary:
-            self.filter.output.write(record | {k: v for k, v in chain.inherited.items() if k not in record})
+            self.io.output.write(record | {k: v for k, v in chain.inherited.items() if k not in record})
 
     def _against_geometric(self, chain: Chain, trap: Trap, found: Margins) -> Record:
         """The steps at the representative, from the --min-steps-th of the trap on, against 1 / escape."""

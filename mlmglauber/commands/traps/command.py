@@ -1,15 +1,25 @@
 """mlm-traps: where chains get stuck, and why."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from mlmglauber.commands.shared.filter import Filter, filter_command
-from mlmglauber.commands.shared.options import Real, Temperatures, model_options, text_options
-from mlmglauber.commands.shared.tables import FORMS, shown, table_options, write_tables
+from mlmglauber.commands.shared.command import record_command
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.option_types import Real, Temperatures
+from mlmglauber.commands.shared.options import TABLE_FORMS, model_options, table_options, text_options
+from mlmglauber.commands.shared.table_output import shown, write_tables
+from mlmglauber.commands.traps.options import TrapsOptions
 
 if TYPE_CHECKING:
     from mlmglauber.stream.records import Record
+
+DESCRIPTION = (
+    "Traps: long stretches of a chain in one state or close to it, with margins, and how long they should last.\n\n"
+    "Reads state records that show every change (mlm-sample --on-change or --every 1) and writes trap records. "
+    "Streams; what is held for a chain does not grow with its steps; --summary holds every trap's length. "
+    "With --find or --certify texts are read instead."
+)
 
 EXAMPLES = """\
   mlm-sample --tau 0.5 --steps 20000 --on-change < passages.txt | mlm-traps --min-steps 200 --summary
@@ -19,14 +29,6 @@ EXAMPLES = """\
 CERTIFYING = ("certify", "scan_tokens", "contexts", "candidates", "draw", "seed")
 
 
-@filter_command(
-    "mlm-traps",
-    "Traps: long stretches of a chain in one state or close to it, with margins, and how long they should last.\n\n"
-    "Reads state records that show every change (mlm-sample --on-change or --every 1) and writes trap records. "
-    "Streams; what is held for a chain does not grow with its steps; --summary holds every trap's length. "
-    "With --find or --certify texts are read instead.",
-    EXAMPLES,
-)
 @click.option("-s", "--min-steps", type=click.IntRange(1), default=100, show_default=True, metavar="N",
               help="A shorter stretch is no trap.")
 @click.option("-r", "--radius", type=click.IntRange(0), default=1, show_default=True, metavar="R",
@@ -63,65 +65,61 @@ CERTIFYING = ("certify", "scan_tokens", "contexts", "candidates", "draw", "seed"
               "drawn and recorded when absent.")
 @text_options
 @model_options
-def main(filter: Filter, find: bool, min_steps: int, radius: int, no_model: bool, summary: bool, table: str,
-         max_sweeps: int, **options: Any) -> None:
+def traps(io: Filter, options: TrapsOptions) -> None:
     """Chains, or with --find and --certify texts."""
-    certificates = {name: options.pop(name) for name in CERTIFYING}
-    certifying = bool(certificates["certify"]) or certificates["scan_tokens"] is not None
-    if certifying and table in FORMS:
-        raise click.UsageError("--certify and --scan-tokens write records; --table is of chains and of --find")
-    if find and certifying:
+    if options.certifying and options.table in TABLE_FORMS:
+        raise click.UsageError("--certify and --scan-tokens write records; --table is for chains and --find")
+    if options.find and options.certifying:
         raise click.UsageError("--find and --certify or --scan-tokens exclude each other")
-    if no_model and (find or certifying):
-        raise click.UsageError("--no-model leaves nothing of --find, --certify or --scan-tokens")
-    if (options["basin"] or options["support"]) and (no_model or certifying or summary):
+    if options.no_model and (options.find or options.certifying):
+        raise click.UsageError("--find, --certify and --scan-tokens need a model; leave --no-model out")
+    if (options.basin or options.support) and (options.no_model or options.certifying or options.summary):
         raise click.UsageError("--basin and --support add to trap records, by a model: leave out --no-model, "
                                "--summary, --certify and --scan-tokens")
-    if certifying:
-        from mlmglauber.commands.traps.certify import Certificates
+    if options.certifying:
+        from mlmglauber.commands.traps.certify import CertifyRun
 
-        del options["basin"], options["support"]
-        Certificates(filter, options | certificates).run()
-    elif find:
-        from mlmglauber.commands.traps.find import Search
+        CertifyRun(io, options).run()
+    elif options.find:
+        from mlmglauber.commands.traps.find import FindRun
 
-        Search(filter, options, max_sweeps, summary, table).run()
+        FindRun(io, options).run()
     else:
-        del options["tau"], options["length"]
-        _chains(filter, options, radius, min_steps, no_model, summary, table)
+        _chains(io, options)
 
 
-def _chains(filter: Filter, options: dict[str, Any], radius: int, min_steps: int, no_model: bool, summary: bool,
-            table: str) -> None:
+def _chains(io: Filter, options: TrapsOptions) -> None:
     from mlmglauber.commands.traps.chains import States
 
-    states = States(filter, options, radius, min_steps, no_model, summary)
+    states = States(io, options)
 
     def handle(record: "Record") -> None:
         progress(1)
         states.handle(record)
 
-    with filter.words.bar("records") as progress:
-        filter.each(handle)
+    with io.reporter.bar("records") as progress:
+        io.each(handle)
         states.end()
     if not states.chains:
-        filter.lacks("state record", "give what mlm-sample --on-change writes; --find and --certify take texts",
-                     summary)
-    if summary:
-        _write_summaries(filter, states.head, [*states.summaries(), *states.slowness()], table)
+        io.report_missing("state record", "give what mlm-sample --on-change writes; --find and --certify take texts",
+                              options.summary)
+    if options.summary:
+        _write_summaries(io, states.head, [*states.summaries(), *states.slowness()], options.table)
 
 
-def _write_summaries(filter: Filter, head: "Record | None", groups: "list[Record]", table: str) -> None:
-    if shown(filter, table):
+def _write_summaries(io: Filter, head: "Record | None", groups: "list[Record]", table: str) -> None:
+    if shown(io, table):
         from mlmglauber.commands.traps.table import trap_tables
 
-        write_tables(filter, table, trap_tables(groups))
+        write_tables(io, table, trap_tables(groups))
         return
     for record in [head] if head is not None else []:
-        filter.output.write(record)
+        io.output.write(record)
     for group in groups:
-        filter.output.write(group)
+        io.output.write(group)
 
+
+main = record_command(traps, TrapsOptions, DESCRIPTION, EXAMPLES)
 
 if __name__ == "__main__":
     main()

@@ -1,13 +1,12 @@
 """mlm-traps --find: where the dynamics at tau = 0 leads from each text, and how many texts lead there."""
 
-from typing import Any
 
 import numpy as np
 
-from mlmglauber.commands.shared.chain_run import Law
+from mlmglauber.commands.shared.chain_run import ChainLaw
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, texts_at_once
-from mlmglauber.commands.shared.tables import shown, write_tables
+from mlmglauber.commands.shared.table_output import shown, write_tables
 from mlmglauber.commands.traps.margins import (
     basin_fields,
     escape_fields,
@@ -16,6 +15,7 @@ from mlmglauber.commands.traps.margins import (
     state_margins,
     support_fields,
 )
+from mlmglauber.commands.traps.options import TrapsOptions
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.fixed_points import Ending, descend
 from mlmglauber.stream.errors import RecordError
@@ -33,51 +33,49 @@ class _Found:
         self.sweeps: list[int] = []
 
 
-class Search:
+class FindRun:
     """One run of --find; holds each different ending, and the ids of the texts that led there, until the end."""
 
-    def __init__(self, filter: Filter, options: dict[str, Any], max_sweeps: int, summary: bool,
-                 table: str) -> None:
-        self.table, self.least, self.support = table, options["basin"], options["support"]
-        self.filter, self.taus, self.max_sweeps, self.summary = filter, options["tau"], max_sweeps, summary
-        self.as_table = summary and shown(filter, table)
-        self.inputs = Inputs(filter, "mlm-traps", options | {"find": True, "max_sweeps": max_sweeps},
-                             write=self._pass)
-        self.inputs.summed = summary
-        self.engines: dict[Law, Engine] = {}
-        self.found: dict[tuple[Law, tuple[bytes, ...]], _Found] = {}
+    def __init__(self, io: Filter, options: TrapsOptions) -> None:
+        self.table, self.least, self.support = options.table, options.basin, options.support
+        self.io, self.taus, self.max_sweeps, self.summary = io, options.tau, options.max_sweeps, options.summary
+        self.as_table = options.summary and shown(io, options.table)
+        self.inputs = Inputs(io, options, options.of_search(), write=self._pass)
+        self.inputs.summed = options.summary
+        self.engines: dict[ChainLaw, Engine] = {}
+        self.found: dict[tuple[ChainLaw, tuple[bytes, ...]], _Found] = {}
         self.unfinished = 0
 
     def _pass(self, record: Record) -> None:
         """The run record and records that are no texts; a table has no place for them."""
         if not self.as_table:
-            self.filter.output.write(record)
+            self.io.output.write(record)
 
     def run(self) -> None:
         """Texts as they come, their endings when all are there."""
         rows = texts_at_once(self.inputs.options)
-        with self.filter.words.bar("records") as progress:
+        with self.io.reporter.bar("records") as progress:
             for batch in self.inputs.batches(rows):
                 for law, texts in self._by_law(batch).items():
                     engine = self.engines.setdefault(law, Engine(texts[0].model))
                     endings = descend(engine, [text.ids for text in texts], self.max_sweeps, law.freeze)
                     for text, ending in zip(texts, endings, strict=True):
-                        with self.filter.guard(text.place):
+                        with self.io.guard(text.place):
                             self._keep(text, ending)
                 progress(len(batch))
         if self.unfinished:
-            self.filter.words.say(f"{self.unfinished} texts came to no end in {self.max_sweeps} sweeps; raise "
+            self.io.reporter.warn(f"{self.unfinished} texts came to no end in {self.max_sweeps} sweeps; raise "
                                   "--max-sweeps")
         if self.engines:
             self._write()
 
-    def _by_law(self, batch: list[Input]) -> dict[Law, list[Input]]:
+    def _by_law(self, batch: list[Input]) -> dict[ChainLaw, list[Input]]:
         """The texts, and the states by the law of their chains: what may be drawn, and which sites do not move."""
-        found: dict[Law, list[Input]] = {}
+        found: dict[ChainLaw, list[Input]] = {}
         for text in batch:
-            with self.filter.guard(text.place):
+            with self.io.guard(text.place):
                 text.frozen(None)
-                law = Law(allow=text.chain.law.allow, freeze=text.chain.law.freeze)
+                law = ChainLaw(allow=text.chain.law.allow, freeze=text.chain.law.freeze)
                 found.setdefault(law, []).append(text)
         return found
 
@@ -87,7 +85,7 @@ class Search:
         if ending.kind == "unfinished":
             self.unfinished += 1
             return
-        law = Law(allow=text.chain.law.allow, freeze=text.chain.law.freeze)
+        law = ChainLaw(allow=text.chain.law.allow, freeze=text.chain.law.freeze)
         found = self.found.setdefault((law, tuple(state.tobytes() for state in ending.states)), _Found(ending, text))
         found.starts.append(text.name)
         found.sweeps.append(ending.sweeps)
@@ -100,12 +98,12 @@ class Search:
             if self.as_table:
                 from mlmglauber.commands.traps.table import found_tables
 
-                write_tables(self.filter, self.table, found_tables(summary))
+                write_tables(self.io, self.table, found_tables(summary))
             else:
-                self.filter.output.write(summary)
+                self.io.output.write(summary)
             return
         for record in records:
-            self.filter.output.write(record)
+            self.io.output.write(record)
 
     def _record(self, found: _Found) -> Record:
         model, law = found.text.model, found.text.chain.law
@@ -119,7 +117,7 @@ class Search:
                        "cycle": [model.decode(ids.tolist()) for ids in found.ending.states]}
         free = found.text.chain.free_sites(len(state))
         first, *_ = measured = [state_margins(model, state, tau, free) for tau in self.taus]
-        at = [{"tau": tau} | escape_fields(one) for tau, one in zip(self.taus, measured, strict=True)]
+        at: list[Record] = [{"tau": tau} | escape_fields(one) for tau, one in zip(self.taus, measured, strict=True)]
         if self.least is not None:
             for one in at:
                 one["basin"] = basin_fields(model, state, one["tau"], self.least, free)

@@ -1,4 +1,4 @@
-"""What the model, opened with the first trap, says of representatives: margins, escape, residence."""
+"""What the model, opened with the first trap, says of scorer: margins, escape, residence."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mlmglauber.commands.shared.chain_run import ChainModels, ChainRun
+from mlmglauber.commands.shared.chain_models import ChainModels
+from mlmglauber.commands.shared.chain_run import ChainRun
 from mlmglauber.commands.shared.inputs import Inputs
 from mlmglauber.measures.traps.basin import LIMIT, State, basin_of
 from mlmglauber.measures.traps.margins import Margins, decided_rows, margins
@@ -21,7 +22,7 @@ REMEMBERED = 4096
 """Margins of so many states are kept: chains share traps."""
 
 
-class Representatives(Inputs):
+class TrapScorer(Inputs):
     """The model of traps that were found in records: opened, and told of in a run record, when the first one comes."""
 
     _known: "OrderedDict[Any, Any] | None" = None
@@ -30,7 +31,7 @@ class Representatives(Inputs):
         """The model as a run's chains have it. first: a record of what it is needed for."""
         if self.model is None or self.chains is None:
             self.model = self._open(first)
-            self.chains = ChainModels(self.filter, self.model, "leave margins out with --no-model")
+            self.chains = ChainModels(self.io, self.model, "leave margins out with --no-model")
         return self.chains.of(run)
 
     def margins(self, first: Record, ids: State, tau: float, run: ChainRun) -> Margins:

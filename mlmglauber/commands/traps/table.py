@@ -2,7 +2,16 @@
 
 from collections.abc import Sequence
 
-from mlmglauber.commands.shared.tables import NOTHING, Column, Table, count, interval, name, number, share
+from mlmglauber.commands.shared.tables import (
+    NOTHING,
+    Column,
+    Table,
+    count,
+    interval,
+    name,
+    number,
+    share,
+)
 from mlmglauber.stream.records import Record
 
 LAW = (

@@ -96,7 +96,8 @@ def mixing_time(meetings: NDArray[np.int64], lag: int, eps: float, texts: Sequen
     """Upper estimates of t_mix(eps): the first t with bound(t) <= eps, and with the upper 95 % end of bound(t) there.
 
     The end is that of measures/statistics/intervals.py on the log scale, bound exp(t(0.975; C - 1) error / bound)
-    with C texts, which are the clusters; of one text its pairs are. C clusters that are all together still leave 1 - 0.025^(1/C).
+    with C texts, which are the clusters; of one text its pairs are. C clusters that are all together still leave
+    1 - 0.025^(1/C).
     The second is None where that is above eps.
     """
     from scipy.stats import t as student

@@ -1,15 +1,16 @@
-"""--dask: the blocks of an input answered by the workers of dask.distributed, written in input order.
+"""--dask: divides an input into blocks, lets workers of dask.distributed answer them, writes answers in input order.
 
-The client reads lines and writes bytes; at most AHEAD blocks for each worker are under way or wait to be written, so a
-slow reader of the output or a slow producer of the input holds everything up and nothing piles up. A worker that dies
-costs its blocks' time: the scheduler gives them to another. A block that kills its workers again and again is taken
-apart, and the line that does it is told of as a bad record.
+The client reads lines and writes bytes. At most AHEAD blocks for each worker are in work or wait to be written, so
+memory stays bounded when the reader of the output is slow. When a worker dies, the scheduler gives its blocks to
+another one. A block that kills several workers is divided into single lines, and the line that kills a worker again is
+reported as a bad record.
 """
 
 import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -17,49 +18,48 @@ import click
 import orjson
 
 from mlmglauber.commands.shared.chain_run import Runs
-from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.filter import Filter, Function
+from mlmglauber.commands.shared.options import Options
 from mlmglauber.commands.shared.process import KEEP_MEMORY, allowed_threads
+from mlmglauber.commands.shared.spread.plan import Spread
 from mlmglauber.commands.shared.spread.worker import Answer, Block, run_block
 from mlmglauber.stream.errors import MlmError, RecordError
-from mlmglauber.stream.records import Line, Record, is_input, parse, record_id
+from mlmglauber.stream.records import Line, Record, is_input, parse, record_id, repeated_id
 
 LINES = 16
-"""Lines of a block, when so many are at hand."""
+"""Maximum number of lines in a block; it has fewer when fewer have arrived."""
 AHEAD = 3
-"""Blocks for each worker that are under way or wait to be written."""
-WHOLE = ("summary", "fail_above", "path", "pca", "resume", "check", "from_run", "summarize", "table", "csv", "md")
-"""Options that need all records in one place."""
+"""Maximum number of blocks for each worker that are in work or wait to be written."""
 RUN_RECORD = re.compile(rb'"type"\s*:\s*"run"')
-"""What a line of a run record holds; few others do."""
+"""Matches every line that holds a run record, and few other lines."""
 
 
-def distribute(filter: Filter, command: str, address: str, options: dict[str, Any]) -> None:
-    """Run a command over its input on the workers at an address, or on local:N processes of this machine."""
-    for name in WHOLE:
-        if options.get(name):
-            raise click.UsageError(f"--dask writes records as they come; --{name.replace('_', '-')} needs them all: "
-                                   f"run {command} without it, on the output")
-    if command == "mlm-couple" and options["start"] in (None, "pair") and not (options["start"] is None
-                                                                                and options["lag"]):
-        raise click.UsageError("--start pair takes two records at a time, which --dask may give to two workers; use "
-                               "--shard, or another --start")
+def run_on_workers(io: Filter, function: Function, options: Options, spread: Spread, address: str) -> None:
+    """Run a command's function over its input on the workers at an address, or on local:N processes of this machine."""
+    for name in spread.needs_all:
+        value = getattr(options, name)
+        if value not in (None, False, "", "records"):  # "records" is --no-table
+            option = value if name == "table" and value != "text" else name.replace("_", "-")
+            raise click.UsageError(f"--dask divides the input, and --{option} needs all records in one process; run it "
+                                   "without --dask on the output")
+    spread.check(options)
     try:
         import distributed  # noqa: F401 - that it is there
     except ImportError as error:
         raise MlmError("--dask needs dask.distributed; install mlmglauber[dask]") from error
-    if "seed" in options and options["seed"] is None:
+    if getattr(options, "seed", 0) is None:
         from mlmglauber.dynamics.randomness import drawn_seed
 
-        options["seed"] = drawn_seed()
-    blocks = _Blocks(filter, unique=command == "mlm-sample")
+        options = replace(options, seed=drawn_seed())  # type: ignore[call-arg]
+    blocks = _Blocks(io, spread.unique_ids)
     first = blocks.next(wait=True)
     if first is None:  # nothing to do: no cluster
         return
-    resources = {"GPU": 1} if str(options.get("device", "")).startswith("cuda") else {}
-    with _cluster(address, resources) as (client, workers), filter.words.bar("records") as progress:
+    resources = {"GPU": 1} if str(getattr(options, "device", "")).startswith("cuda") else {}
+    with _cluster(address, resources) as (client, workers), io.reporter.bar("records") as progress:
         if not workers():
-            filter.words.say(f"--dask {address}: no worker there yet; waiting for one")
-        job = _Job(filter, command, options, client, resources)
+            io.reporter.warn(f"--dask {address}: no worker there yet; waiting for one")
+        job = _Job(io, function, options, client, resources)
         job.submit(first)
         while True:
             while job.room(workers()):
@@ -70,65 +70,66 @@ def distribute(filter: Filter, command: str, address: str, options: dict[str, An
             if job.idle:
                 break
             progress(job.write_next())
-            filter.output.flush()
+            io.output.flush()
 
 
 class _Blocks:
-    """The input in blocks: as many lines as are at hand, at most LINES."""
+    """The input in blocks: the lines that have arrived, at most LINES."""
 
-    def __init__(self, filter: Filter, unique: bool) -> None:
-        self.filter = filter
+    def __init__(self, io: Filter, unique: bool) -> None:
+        self.io = io
         self.count = 0
         self.first: Record | None = None
-        self.seen: set[str] | None = set() if unique else None
+        self.ids: set[str] | None = set() if unique else None
+        """The ids of the inputs so far, where they must differ."""
         self.runs = Runs()
 
     def next(self, wait: bool) -> Block | None:
-        found: list[Line] = []
+        lines: list[Line] = []
         before = self.count
-        while len(found) < LINES:
-            line = self.filter.next_line(wait and not found)
+        while len(lines) < LINES:
+            line = self.io.next_line(wait and not lines)
             if line is None:
                 break
             if line.content is not None and not line.content.strip(b" \t\r"):
                 continue
             self.count += 1
-            with self.filter.guard(line.place):
+            with self.io.guard(line.place):
                 if self._is_new(line):
-                    found.append(line)
+                    lines.append(line)
                     continue
-            if not found:  # what a block holds has consecutive places
+            if not lines:  # the lines of a block must be consecutive
                 before = self.count
             else:
                 break
-        return Block(found, before, self.first, tuple(self.runs.records.values())) if found else None
+        return Block(lines, before, self.first, tuple(self.runs.records.values())) if lines else None
 
     def _is_new(self, line: Line) -> bool:
-        """Whether a worker is to answer a line; RecordError for one whose id stood in the input before."""
+        """Whether a worker is to answer a line; RecordError for an id that came before."""
         heads = line.content is not None and RUN_RECORD.search(line.content) is not None
-        if self.first is not None and self.seen is None and not heads:
+        if self.first is not None and self.ids is None and not heads:
             return True
         try:
             record = parse(line) or {}
             name = record_id(record, self.count - 1) if is_input(record) else None
         except RecordError:
-            return True  # the worker tells of it
+            return True  # the worker reports it
         self.first = self.first or record
         if record.get("type") == "run":
             self.runs.take(record)
-        if self.seen is not None and name is not None:
-            if name in self.seen:
-                raise RecordError(f"the id {name!r} stood in the input before; ids name chains, make them differ")
-            self.seen.add(name)
+        if self.ids is not None and name is not None:
+            if name in self.ids:
+                raise RecordError(repeated_id(name))
+            self.ids.add(name)
         return True
 
 
 class _Job:
-    """The blocks under way, in input order."""
+    """The blocks in work, in input order."""
 
-    def __init__(self, filter: Filter, command: str, options: dict[str, Any], client: Any,
+    def __init__(self, io: Filter, function: Function, options: Options, client: Any,
                  resources: dict[str, int]) -> None:
-        self.filter, self.command, self.options, self.client = filter, command, options, client
+        self.io, self.function, self.options, self.client = io, function, options, client
         self.resources = resources
         self.waiting: deque[tuple[Block, Any]] = deque()
         self.heads: dict[str, Record] = {}
@@ -141,35 +142,35 @@ class _Job:
         return len(self.waiting) < AHEAD * max(1, workers)
 
     def submit(self, block: Block, at_front: bool = False) -> None:
-        future = self.client.submit(run_block, self.command, block, self.options, self.filter.strict,
-                                    self.filter.words.quiet, pure=False, resources=self.resources or None)
+        future = self.client.submit(run_block, self.function, block, self.options, self.io.strict,
+                                    self.io.reporter.quiet, pure=False, resources=self.resources or None)
         (self.waiting.appendleft if at_front else self.waiting.append)((block, future))
 
     def write_next(self) -> int:
-        """Wait for the first block under way and write it; the number of its lines."""
+        """Wait for the first block in work and write its answer; the number of its lines."""
         from distributed import KilledWorker
 
         block, future = self.waiting.popleft()
         try:
-            found: Answer = future.result()
+            answer: Answer = future.result()
         except KilledWorker:
             if len(block.lines) == 1:
-                self.filter.bad(RecordError("this record killed the workers that were given it, one after the other; "
-                                            "look at their logs, or leave it out"), block.lines[0].place)
+                self.io.bad(RecordError("this record killed several workers, one after the other; look at their "
+                                            "logs, or leave the record out"), block.lines[0].place)
                 return 1
             for k in reversed(range(len(block.lines))):
                 self.submit(block._replace(lines=[block.lines[k]], before=block.before + k), at_front=True)
             return 0
-        for line in found.output.splitlines(keepends=True):
+        for line in answer.output.splitlines(keepends=True):
             if not line.startswith(b'{"type":"run"') or self._is_new(orjson.loads(line)):
-                self.filter.output.write_line(line)
-        for words in found.words:
-            self.filter.words.heard(words)
-        self.filter.words.bad_records += found.bad_records
-        for counts, more in zip(self.filter.counts, found.counts, strict=True):
+                self.io.output.write_line(line)
+        for report in answer.reports:
+            self.io.reporter.relay(report)
+        self.io.reporter.bad_records += answer.bad_records
+        for counts, more in zip(self.io.counts, answer.counts, strict=True):
             counts.update(more)
-        if found.error is not None:
-            status, message = found.error
+        if answer.error is not None:
+            status, message = answer.error
             if status == 2:
                 raise click.UsageError(message)
             error = MlmError(message)
@@ -179,7 +180,7 @@ class _Job:
 
     def _is_new(self, run: Record) -> bool:
         """Whether a run record is to be written: each of the command's own once. MlmError where workers differ."""
-        if run.get("command") != self.command:
+        if run.get("command") != self.io.reporter.command:
             return True
         same = {key: value for key, value in run.items() if key not in ("device", "threads")}
         known = self.heads.setdefault(str(run["run"]), same)

@@ -1,24 +1,27 @@
-"""A worker's part of a run: some lines of the input, answered by the command itself, its output in memory."""
+"""A block of an input, answered by one worker of dask.distributed."""
 
 from collections import Counter
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any, NamedTuple
 
 import click
 
-from mlmglauber.commands.shared.filter import Filter
-from mlmglauber.commands.shared.reporter import Words
+from mlmglauber.commands.shared.filter import Filter, Function
+from mlmglauber.commands.shared.options import Options
+from mlmglauber.commands.shared.reporter import CollectingReporter
 from mlmglauber.stream.errors import MlmError
 from mlmglauber.stream.formats import Line
 from mlmglauber.stream.lines import Lines
-from mlmglauber.stream.output import Output
+from mlmglauber.stream.output import CollectedOutput
 from mlmglauber.stream.records import Record
 
 
 class Block(NamedTuple):
-    """Lines of the input: how many records came before them, the first record of the whole input, and the run records
-    of the chains whose states may be among the lines."""
+    """Some consecutive lines of the input.
+
+    before: number of records before them. first: the first record of the whole input. runs: the run records that came
+    before, since the lines may hold states of their chains.
+    """
 
     lines: list[Line]
     before: int
@@ -27,20 +30,21 @@ class Block(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What a worker made of a block; `error` is (status, message) where the command itself failed.
+    """The output of a block.
 
-    counts: what the client adds up for the lines that it says at the end, see Filter.counts.
+    reports: lines for standard error. error: (exit status, message) where the command itself failed. counts: see
+    Filter.counts.
     """
 
     output: bytes
-    words: list[str]
+    reports: list[str]
     bad_records: int
     error: tuple[int, str] | None
     counts: tuple[Counter[str], ...]
 
 
-class _Given(Lines):
-    """Lines that are all here already, in the place of an input."""
+class _GivenLines(Lines):
+    """Lines that were read by another process."""
 
     def __init__(self, lines: list[Line]) -> None:
         super().__init__(())
@@ -53,62 +57,34 @@ class _Given(Lines):
         return self._lines
 
 
-class _Collected(Output):
-    """Output that stays in memory."""
-
-    def __init__(self) -> None:
-        self.path = None
-        self._buffer = bytearray()
-
-    def write_line(self, line: bytes) -> None:
-        self._buffer += line
-
-    def flush(self) -> None:
-        pass
-
-    def taken(self) -> bytes:
-        return bytes(self._buffer)
-
-
-class _Heard(Words):
-    """Words that are kept for the client to say."""
-
-    def __init__(self, command: str, quiet: bool) -> None:
-        super().__init__(command, quiet, 0, False, False)
-        self.said: list[str] = []
-
-    def _write(self, text: str) -> None:
-        self.said.append(text)
-
-
-def run_block(command: str, block: Block, options: dict[str, Any], strict: bool, quiet: bool) -> Answer:
+def run_block(function: Function, block: Block, options: Options, strict: bool, quiet: bool) -> Answer:
     """Answer a block with the function of a command, on a worker of dask.distributed.
 
-    The models that it opens are kept for the next block.
+    The worker keeps the models that it opens for its next block.
     """
     from distributed import get_worker
 
     worker: Any = get_worker()
-    if not hasattr(worker, "mlmglauber_warm"):
-        worker.mlmglauber_warm = {}
-    return answer(command, block, options, strict, quiet, worker.mlmglauber_warm)
+    if not hasattr(worker, "mlmglauber_opened"):
+        worker.mlmglauber_opened = {}
+    return answer(function, block, options, strict, quiet, worker.mlmglauber_opened)
 
 
-def answer(command: str, block: Block, options: dict[str, Any], strict: bool, quiet: bool,
-           warm: dict[Any, Any]) -> Answer:
-    """As run_block; warm: what blocks before this one opened."""
-    words, output = _Heard(command, quiet), _Collected()
-    filter = Filter(words, (), strict, output)
-    filter.part = True
-    filter.lines, filter.count, filter.first, filter.warm = _Given(block.lines), block.before, block.first, warm
+def answer(function: Function, block: Block, options: Options, strict: bool, quiet: bool,
+           opened: dict[Any, Any]) -> Answer:
+    """As run_block; opened: the cache of models that were opened for earlier blocks."""
+    reporter, output = CollectingReporter(f"mlm-{function.__name__}", quiet), CollectedOutput()
+    io = Filter(reporter, (), strict, output)
+    io.part = True
+    io.lines, io.count, io.first, io.opened = _GivenLines(block.lines), block.before, block.first, opened
     for run in block.runs:
-        filter.runs.take(run)
+        io.runs.take(run)
     error = None
     try:
-        import_module(f"mlmglauber.commands.{command.removeprefix('mlm-')}.command").main.function(filter, **options)
-        filter.conclude()
+        function(io, options)
+        io.conclude()
     except MlmError as caught:
         error = int(caught.status), str(caught)
     except click.UsageError as caught:
         error = 2, caught.format_message()
-    return Answer(output.taken(), words.said, words.bad_records, error, filter.counts)
+    return Answer(output.content(), reporter.lines, reporter.bad_records, error, io.counts)

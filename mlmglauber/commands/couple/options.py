@@ -1,0 +1,65 @@
+"""The options of mlm-couple."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import click
+
+from mlmglauber.commands.shared.options import MODEL_OPTIONS, ChainOptions
+
+DEFAULT_HORIZON = 25.0
+"""Number of n ln n steps after which a pair is given up, where neither --max-steps nor --horizon is given."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoupleOptions(ChainOptions):
+    """Values of the options of mlm-couple."""
+
+    lengths: list[int] | None
+    start: str
+    pairs: int | None
+    burn_in: int | None
+    coupling: str
+    replicas: int
+    lag: int
+    max_steps: int | None
+    horizon: float | None
+    emit: int | None
+    summarize: bool
+    budgets: list[float]
+    eps: list[float]
+
+    @property
+    def takes_pairs(self) -> bool:
+        """Whether the chains of a pair start from two or more consecutive inputs."""
+        return self.start == "pair"
+
+    def in_run_record(self) -> dict[str, Any]:
+        """The options that a run record holds under `options`, and that name the run, but for the batch size."""
+        return self.recorded(*MODEL_OPTIONS, "exact", "seed", "cache_mb", "resume", "summarize", "budgets", "eps",
+                             "table")
+
+    def completed(self) -> "CoupleOptions":
+        """The options with the defaults that depend on others; UsageError for options that contradict each other."""
+        start = self.start or ("text" if self.lag else "pair")
+        if self.max_steps is not None and self.horizon is not None:
+            raise click.UsageError("--max-steps and --horizon exclude each other")
+        if self.replicas > 2 and self.coupling != "race":
+            raise click.UsageError("--replicas above 2 need --coupling race")
+        if self.replicas > 2 and self.lag:
+            raise click.UsageError("--lag couples two chains; leave --replicas out")
+        if self.lag and start.startswith("perturb"):
+            raise click.UsageError("--lag needs two draws of one law of starts; --start perturb gives none")
+        if start == "text" and not self.lag:
+            raise click.UsageError("two chains of one text have met at their start; --start text is for --lag")
+        if self.burn_in is not None and start != "burned":
+            raise click.UsageError("--burn-in needs --start burned")
+        horizon = DEFAULT_HORIZON if self.max_steps is None and self.horizon is None else self.horizon
+        return replace(self, start=start, horizon=horizon)
+
+
+def refuse_pairs(options: CoupleOptions) -> None:
+    """UsageError where two inputs make a pair: --dask may give them to two workers."""
+    if options.completed().takes_pairs:
+        raise click.UsageError("--start pair takes two records at a time, which --dask may give to two workers; use "
+                               "--shard, or another --start")

@@ -1,0 +1,44 @@
+"""The options of mlm-sample."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mlmglauber.commands.shared.options import MODEL_OPTIONS, ChainOptions
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleOptions(ChainOptions):
+    """Values of the options of mlm-sample; `steps` and `sweeps` exclude each other."""
+
+    steps: int | None
+    sweeps: int | None
+    chains: int
+    every: int | None
+    on_change: bool
+    energy: int
+    burn_in: int
+    scan: str
+    init: str
+    length: int | None
+    freeze: list[int] | None
+    engine: str
+    from_run: str | None
+    check: bool
+
+    @property
+    def frozen(self) -> list[int]:
+        """The sites of --freeze."""
+        return self.freeze or []
+
+    def steps_of(self, n: int) -> int:
+        """Number of steps of a chain of n sites, burn-in not counted."""
+        if self.steps is not None:
+            return self.steps
+        assert self.sweeps is not None
+        return self.sweeps * n
+
+    def in_run_record(self) -> dict[str, Any]:
+        """The options that a run record holds under `options`."""
+        asked = self.recorded(*MODEL_OPTIONS, "exact", "seed", "tau", "engine", "cache_mb", "resume", "from_run",
+                              "check", "table")
+        return asked | {"batch_size": self.batch_size}

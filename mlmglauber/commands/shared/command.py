@@ -1,0 +1,126 @@
+"""Makes a command of a function over records: its shared options, its exit status, its error messages."""
+
+import os
+import sys
+import warnings
+from contextlib import ExitStack
+from typing import Any
+
+import click
+
+from mlmglauber import __version__
+from mlmglauber.commands.shared.command_line import Command
+from mlmglauber.commands.shared.filter import Filter, Function
+from mlmglauber.commands.shared.options import Options, take_reading, take_table
+from mlmglauber.commands.shared.process import settle_process
+from mlmglauber.commands.shared.reporter import Reporter
+from mlmglauber.commands.shared.spread.plan import Spread
+from mlmglauber.stream.errors import ExitStatus, MlmError, MlmWarning
+from mlmglauber.stream.interrupts import TerminatedError, deferred
+from mlmglauber.stream.output import ClosedPipeError, open_output
+
+CLOSED_PIPE = 141
+"""Exit status when the reader of the output has gone, as a shell reports a death by SIGPIPE."""
+
+
+def record_command(function: Function, options_class: type[Options], description: str, examples: str,
+                   spread: Spread | None = None) -> Command:
+    """The command mlm-NAME of a function NAME(io, options) over records.
+
+    The click.option decorators of the function come first in --help; the options that all commands share follow.
+    options_class: the dataclass with a field for each of the function's own options. spread: how --shard and --dask
+    divide the command's work, None where they do not.
+    """
+    name = f"mlm-{function.__name__}"
+
+    def callback(files: tuple[str, ...], output: str | None, strict: bool, quiet: bool, verbose: int,
+                 progress: bool | None, no_color: bool, **values: Any) -> None:
+        color = not (no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb")
+        reporter = Reporter(name, quiet, verbose, progress, color)
+        raise SystemExit(_run(function, options_class, spread, reporter, files, strict, output, values))
+
+    own = list(reversed(getattr(function, "__click_params__", [])))
+    inputs = click.Argument(["files"], nargs=-1, type=click.Path(), metavar="[FILE]...")
+    return Command(name, callback=callback, help=description, epilog=examples,
+                   params=[inputs, *own, *_shared_options(name)],
+                   context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+
+def _shared_options(name: str) -> list[click.Parameter]:
+    def version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+        if wanted:
+            click.echo(f"{name} (mlmglauber) {__version__}")
+            context.exit()
+
+    return [
+        click.Option(["-o", "--output"], metavar="FILE", help="Write to FILE, which appears whole or not at all."),
+        click.Option(["--strict"], is_flag=True, help="Stop at the first bad record."),
+        click.Option(["-q", "--quiet"], is_flag=True, help="No warnings, counts or progress."),
+        click.Option(["-v", "--verbose"], count=True, help="Tracebacks with errors."),
+        click.Option(["--progress/--no-progress"], default=None,
+                     help="Show progress on standard error; by default on a terminal."),
+        click.Option(["--no-color"], is_flag=True, help="No colour; so do NO_COLOR and TERM=dumb."),
+        click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=version,
+                     help="Show the version and exit."),
+    ]
+
+
+def _run(function: Function, options_class: type[Options], spread: Spread | None, reporter: Reporter,
+         files: tuple[str, ...], strict: bool, path: str | None, values: dict[str, Any]) -> int:
+    """Run a command's function over its input; the exit status."""
+    settle_process()
+    deferred.listen()
+    warnings.showwarning = lambda message, category, *_: (
+        reporter.warn(str(message)) if issubclass(category, MlmWarning) else None)
+    try:
+        with ExitStack() as stack:
+            with deferred:  # an interrupt that comes now must not leave the temporary file of the output behind
+                output = stack.enter_context(open_output(path))
+            io = Filter(reporter, files, strict, output, take_reading(values))
+            io.shard, address = values.pop("shard", None), values.pop("dask", None)
+            take_table(values)
+            options = options_class(**values)
+            if address is not None:
+                if io.shard is not None:
+                    raise click.UsageError("--shard and --dask exclude each other")
+                from mlmglauber.commands.shared.spread.client import run_on_workers
+
+                assert spread is not None
+                run_on_workers(io, function, options, spread, address)
+            else:
+                try:
+                    function(io, options)
+                except MlmError:
+                    io.conclude()  # an input that ended early may be the cause, and its error says more
+                    raise
+            io.report_counts()
+            io.conclude()
+    except ClosedPipeError:
+        _silence(sys.stdout.fileno())
+        return CLOSED_PIPE
+    except TerminatedError as error:
+        reporter.fail(error, "terminated")
+        return 128 + error.number  # as a shell reports a death by this signal
+    except KeyboardInterrupt as error:
+        reporter.fail(error, "interrupted")
+        return ExitStatus.INTERRUPTED
+    except MlmError as error:
+        reporter.fail(error, str(error))
+        return error.status
+    except OSError as error:
+        reporter.fail(error, f"cannot write: {error.strerror or error}; free some space or choose another place")
+        return ExitStatus.CANNOT_WRITE
+    except click.UsageError:
+        raise
+    except Exception as error:  # an error that no part of the program expected
+        reporter.fail(error, f"internal error: {type(error).__name__}: {error}; please run again with -v and report it")
+        return ExitStatus.OUR_BUG
+    if reporter.bad_records or reporter.nothing_found:
+        return ExitStatus.BAD_RECORD
+    return ExitStatus.FAILED if reporter.limit_exceeded else ExitStatus.OK
+
+
+def _silence(descriptor: int) -> None:
+    """Point a closed pipe at the null device, so that the interpreter can flush it at its end without an error."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, descriptor)

@@ -1,0 +1,118 @@
+"""A run of chains that --resume can go on with: what mlm-sample and mlm-couple share."""
+
+import os
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+
+from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.inputs import TEXTS, report_checks, size_of
+from mlmglauber.commands.shared.options import ChainOptions
+from mlmglauber.dynamics.engine import Engine
+from mlmglauber.dynamics.randomness import drawn_seed
+from mlmglauber.models.conditionals import TextModel
+from mlmglauber.models.opening import open_model
+from mlmglauber.models.restricted import RestrictedModel, tokens_of
+from mlmglauber.stream import resume
+from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.output import AppendingOutput, InOrder, Output
+from mlmglauber.stream.records import Record, is_input, record_id, repeated_id
+
+OptionsT = TypeVar("OptionsT", bound=ChainOptions)
+
+
+class ResumableRun(ABC, Generic[OptionsT]):
+    """The model of a run, opened when the first record comes, its output, and the ids of its inputs.
+
+    With --resume the output is appended to a file, and what stands in the file is not computed again. The seed is the
+    one that is given, else that of the file, else drawn.
+    """
+
+    def __init__(self, io: Filter, options: OptionsT) -> None:
+        self.io, self.path = io, options.resume
+        self.model: TextModel | None = None
+        self.ids: set[str] = set()
+        """The ids of the inputs so far."""
+        self.too_short = self.passed_on = 0
+        self.output: Output = io.output
+        seed = options.seed
+        if self.path is not None:
+            self._before = size_of(self.path)
+            self.descriptor = resume.open_locked(self.path)
+            self.output = AppendingOutput(self.descriptor)
+            io.lines.before_wait = self.output.flush
+            first = resume.first_record(self.descriptor, self.path)
+            if seed is None and first is not None:
+                seed = first["seed"]
+        self.seed = drawn_seed() if seed is None else seed
+        self.options: OptionsT = replace(options, seed=self.seed)
+        self.order = InOrder(self.output)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.report_left_out(complete=kind is None)
+        if self.model is not None and kind is None:
+            report_checks(self.io, self.engine)
+        if self.path is not None:
+            if kind is None or not issubclass(kind, OSError):
+                self.output.flush()
+            os.close(self.descriptor)
+
+    @abstractmethod
+    def report_left_out(self, complete: bool) -> None:
+        """Report the inputs that gave no chain. complete: whether the run came to its end."""
+
+    @abstractmethod
+    def start(self, first: Record) -> None:
+        """Open the model with `open_chains` and write the run records; first: the first record of the input."""
+
+    def open_chains(self, exact_width: bool) -> tuple[TextModel, dict[str, Any]]:
+        """The model with the tokens of --allow, and what `describe` says of it; the engine is made and measured."""
+        options = self.options
+        opening = {"exact_width": exact_width, **options.opening}
+        model: TextModel = self.io.once(("model", options.model, *opening.values()),
+                                        lambda: open_model(options.model, **opening))
+        if options.allow is not None:
+            model = RestrictedModel(model, tokens_of(model, options.allow, "--allow"))
+        self.engine = Engine(model, memory=options.cache_mb << 20)
+        self.engine.precision.measure(options.tau)
+        self.model = model
+        return model, model.describe()
+
+    def new_input(self, record: Record, write: bool = True) -> str | None:
+        """The id of an input; None for a record that is passed on or left out, RecordError for an id that came before.
+
+        write: whether records that are passed on are written.
+        """
+        if self.model is None:
+            self.start(record)
+        if not is_input(record):
+            self.passed_on += 1
+            self.io.pass_on(record)
+            if write and self.passed_on > self.passed_on_before:
+                sink = self.order.open()
+                sink.write(record)
+                sink.close()
+            return None
+        if self.io.leaves_out(record):
+            return None
+        name = record_id(record, self.io.count - 1)
+        if name in self.ids:
+            raise RecordError(repeated_id(name))
+        return name
+
+    @property
+    @abstractmethod
+    def passed_on_before(self) -> int:
+        """Number of records that were passed on into the resumed file before."""
+
+    def report_end(self, empty: bool) -> None:
+        """Warn where the input had no text (empty: the output then holds nothing), and where a run was complete."""
+        if not self.ids and not self.too_short:
+            self.io.report_missing(*TEXTS[:2], empty=empty)
+        if self.path is not None and self._before and size_of(self.path) == self._before:
+            self.io.reporter.warn(f"{self.path}: the run was complete before; nothing was added")
