@@ -1,3 +1,56 @@
-"""Glauber dynamics on masked language models, as Unix filters."""
+"""Glauber dynamics on masked language models: functions for Python, and Unix filters.
+
+    import mlmglauber as mg
+
+    model = mg.open_model("tiny-en")
+    for state in mg.sample(model, "the cat sat on the mat", tau=0.5, steps=200, seed=1):
+        print(state.step, state.text)
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mlmglauber.api.chains import (
+        MeetingTimes,
+        State,
+        Trajectory,
+        meeting_times,
+        open_model,
+        sample,
+        states_to_arrays,
+    )
+    from mlmglauber.api.measures import drift, embed, exact, influence, rectangle, rectangles, traps
+    from mlmglauber.api.records import load, plot
+    from mlmglauber.measures.statistics.diagnostics import diagnose
+    from mlmglauber.models.conditionals import TableConditional
 
 __version__ = "0.1.0"
+
+_PLACES = {
+    "mlmglauber.api.chains": ("MeetingTimes", "State", "Trajectory", "meeting_times", "open_model", "sample",
+                              "states_to_arrays"),
+    "mlmglauber.api.measures": ("drift", "embed", "exact", "influence", "rectangle", "rectangles", "traps"),
+    "mlmglauber.api.records": ("load", "plot"),
+    "mlmglauber.measures.statistics.diagnostics": ("diagnose",),
+    "mlmglauber.models.conditionals": ("TableConditional",),
+}
+"""The module of each public name. It is imported when the name is first used, so that the package imports at once."""
+
+__all__ = [
+    "MeetingTimes", "State", "TableConditional", "Trajectory", "diagnose", "drift", "embed", "exact", "influence",
+    "load", "meeting_times", "open_model", "plot", "rectangle", "rectangles", "sample", "states_to_arrays", "traps",
+]
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    for module, names in _PLACES.items():
+        if name in names:
+            value = globals()[name] = getattr(import_module(module), name)
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,7 +8,7 @@ from pathlib import Path
 from conftest import ROOT
 
 PACKAGE = ROOT / "mlmglauber"
-FLOORS = ["stream", "models", "dynamics", "measures", "pictures", "commands"]
+FLOORS = ["stream", "models", "dynamics", "measures", "pictures", "api", "commands"]
 HEAVY = {"torch", "transformers", "sentence_transformers", "sklearn", "scipy", "arviz_stats", "rich", "matplotlib"}
 NEURAL = {"torch", "transformers", "sentence_transformers"}
 NEURAL_FILES = {"masked_lm.py", "causal_lm.py", "embedder.py", "embedder_loading.py", "checkpoint.py", "plain_text.py",

@@ -1,0 +1,77 @@
+"""Records of the commands in Python: read as columns, and drawn as pictures."""
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from mlmglauber.stream.lines import Lines
+from mlmglauber.stream.records import Record, parse
+from mlmglauber.stream.vectors import unpack
+
+Source = str | PathLike[str] | Iterable[Record]
+"""The name of a file of JSON Lines (plain or gzip), or records."""
+
+
+def load(source: Source, kind: str | None = None) -> Any:
+    """The records of one type as columns: a pandas DataFrame where pandas is installed, else a dict of numpy arrays.
+
+    kind: the type of the records ("state", "pair", "rectangle", "trap", "summary", ...); by default that of the first
+    record that is not a run record. A field that some records lack is None there. Embeddings become float32 arrays.
+    ValueError where there is no record of that type, InputError for a file that cannot be read.
+
+    >>> columns = load([{"type": "state", "step": 0, "drift": 0.0}, {"type": "state", "step": 1, "drift": 0.5}])
+    >>> columns["drift"].tolist()
+    [0.0, 0.5]
+    """
+    rows = [record for record in read(source) if record.get("type") != "run"]
+    if kind is None and rows:
+        kind = rows[0].get("type")
+    rows = [record for record in rows if record.get("type") == kind]
+    if not rows:
+        raise ValueError(f"no records of type {kind}" if kind else "no records")
+    names = list(dict.fromkeys(name for record in rows for name in record))
+    columns = {name: [_value(name, record.get(name)) for record in rows] for name in names}
+    try:
+        pandas: Any = import_module("pandas")
+    except ImportError:
+        return {name: _array(values) for name, values in columns.items()}
+    return pandas.DataFrame(columns)
+
+
+def read(source: Source) -> list[Record]:
+    """All records of a file, or the records themselves; RecordError for a line that is no record."""
+    if not isinstance(source, (str, PathLike)):
+        return list(source)
+    records = (parse(line, plain_text=False) for line in Lines([str(source)]))
+    return [record for record in records if record is not None]
+
+
+def plot(source: Source | Sequence[Record], kind: str | None = None, threshold: float = 0.5) -> Any:
+    """The picture of `mlm-plot` as a matplotlib figure.
+
+    kind: what is drawn ("drift", "phase", "rectangles", "residence", ...), by default what the records are of.
+    threshold: the drift at which a hitting time is drawn. ValueError (MlmError) where the records make no picture.
+    """
+    from mlmglauber.pictures.collected import CollectedRecords
+    from mlmglauber.pictures.figure import figure
+
+    collected = CollectedRecords(kind)
+    for record in read(source):
+        collected.take(record)
+    return figure(collected.picture(threshold))
+
+
+def _value(name: str, value: Any) -> Any:
+    return unpack(value) if name == "embedding" and value is not None else value
+
+
+def _array(values: list[Any]) -> Any:
+    """An array of numbers, else of objects: what differs in length or may be None."""
+    if all(isinstance(value, (int, float)) for value in values):
+        return np.array(values)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array

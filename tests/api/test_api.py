@@ -1,0 +1,177 @@
+"""The functions for Python give what the commands give at the same seed, print nothing and name no option."""
+
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import orjson
+import pytest
+from conftest import ROOT
+from in_process import answer
+
+import mlmglauber as mg
+from mlmglauber.stream.errors import MlmError
+
+TEXT = "a b a"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    shutil.copy(ROOT / "tests" / "tables" / "inc.json", tmp_path / "inc.json")
+    return tmp_path
+
+
+@pytest.fixture
+def model(folder):
+    return mg.open_model(str(folder / "inc.json"))
+
+
+@pytest.mark.parametrize("options", [{}, {"tau": 0.3, "freeze": [1]}, {"tau": 2.0, "scan": "systematic"},
+                                     {"burn_in": 7}, {"every": None}, {"allow": ["a", "b"], "chains": 3}])
+def test_a_seed_gives_the_chain_of_the_command(folder, model, options):
+    flags = {"tau": "--tau", "scan": "--scan", "burn_in": "--burn-in", "chains": "--chains"}
+    line = " ".join(f"{flags[name]} {value}" for name, value in options.items() if name in flags)
+    line += " --on-change" if "every" in options else " --every 1"
+    line += " --freeze 1" if "freeze" in options else ""
+    line += " --allow a,b" if "allow" in options else ""
+    records = answer(" ".join(f"sample -m inc.json --seed 5 --steps 60 {line}".split()), TEXT.encode(), folder).of("state")
+    states = list(mg.sample(model, TEXT, steps=60, seed=5, **options))
+    assert len(states) == len(records) > 2
+    for state, record in zip(states, records, strict=True):
+        assert (state.step, state.chain, state.ids.tolist(), state.text) == tuple(
+            record[key] for key in ("step", "chain", "ids", "text"))
+        assert (state.site, state.old, state.new) == tuple(record.get(key) for key in ("site", "old", "new"))
+
+
+def test_a_chain_of_tiny_en_is_the_command_s_too(tmp_path):
+    text = "the cat sat on the mat"
+    records = answer("sample --seed 1 --tau 0.5 --steps 12 --every 1", text.encode(), tmp_path).of("state")
+    states = mg.states_to_arrays(mg.sample(mg.open_model("tiny-en"), text, tau=0.5, steps=12, seed=1))
+    assert states.ids.tolist() == [record["ids"] for record in records]
+    assert states.text == [record["text"] for record in records]
+    assert np.isnan(states.logp_new[0])
+    assert states.logp_new[1:] == pytest.approx([record["logp_new"] for record in records[1:]], abs=1e-5)
+
+
+@pytest.mark.parametrize("options", ["", "--coupling race", "--coupling quantile", "--lag 3", "--max-steps 2"])
+def test_meeting_times_are_those_of_the_command(folder, model, options):
+    texts = [b"a b a", b"b a c", b"c c c", b"a a a"]
+    pairs = answer(f"couple -m inc.json --seed 2 --tau 1.5 --start pair {options}".strip(), b"\n".join(texts) + b"\n", folder)
+    words = [text.decode() for text in texts]
+    given = {"coupling": options.split()[1]} if "coupling" in options else {}
+    given |= {"lag": 3} if "lag" in options else {"max_steps": 2} if "max" in options else {}
+    found = mg.meeting_times(model, [(words[0], words[1]), (words[2], words[3])], tau=1.5, seed=2, **given)
+    for k, record in enumerate(pairs.of("pair")):
+        assert found.censored[k] == record["censored"]
+        assert found.steps[k] == (record["max_steps"] + record["lag"] if record["censored"] else record["meeting"])
+    assert len(found.steps) == 2
+
+
+@pytest.mark.parametrize("draw", ["conditional", "uniform", "top"])
+def test_rectangles_are_those_of_the_command(folder, model, draw):
+    records = answer(f"rect -m inc.json --seed 4 --rectangles 7 --draw {draw}", TEXT.encode(), folder).of("rectangle")
+    found = mg.rectangles(model, TEXT, count=7, draw=draw, seed=4)
+    assert found.sites.tolist() == [[record["i"], record["j"]] for record in records]
+    assert found.alternatives.tolist() == [record["tokens"][2:] for record in records]
+    assert found.delta.tolist() == [record["delta"] for record in records]
+    one, = answer("rect -m inc.json --site 0 --to b --site 2 --to b", TEXT.encode(), folder).of("rectangle")
+    assert mg.rectangle(model, TEXT, (0, "b"), (2, 1)).delta == one["delta"]
+
+
+def test_influences_and_exact_chains_are_those_of_the_commands(folder, model):
+    record, = answer("influence -m inc.json --seed 3 --matrix --tau 0.7", TEXT.encode(), folder).of("influence")
+    found = mg.influence(model, TEXT, tau=0.7, seed=3)
+    assert found.matrix.tolist() == record["matrix"]
+    assert found.alpha_row == record["alpha_row"]
+    assert found.alpha_spectral == record["alpha_spectral"]
+    record, = answer("exact -m inc.json --vocab a,b --tau 0.7", TEXT.encode(), folder).of("exact")
+    solved = mg.exact(model, TEXT, words=["a", "b"], tau=0.7)
+    assert solved.law.max() == pytest.approx(record["likeliest"][0]["p"])
+    assert solved.entropy_production == pytest.approx(record["entropy_production"])
+
+
+def test_traps_are_those_of_the_command(folder, model):
+    chains = answer("sample -m inc.json --seed 1 --tau 0.15 --steps 2000 --on-change --chains 2", TEXT.encode(), folder)
+    records = answer("traps -m inc.json --min-steps 50", chains.out, folder).of("trap")
+    found = mg.traps(mg.sample(model, TEXT, tau=0.15, steps=2000, chains=2, seed=1), min_steps=50)
+    key = sorted((record["chain"], record["first"], record["last"], tuple(record["ids"])) for record in records)
+    assert sorted((chain, trap.first, trap.last, trap.state) for chain, trap in found) == key
+    assert key
+
+
+def test_drift_is_that_of_the_command(folder):
+    vectors = np.random.default_rng(0).normal(size=(5, 3)).astype(np.float32)
+    lines = b"".join(orjson.dumps({"id": "x", "step": k, "embedding": vector.tolist()}) + b"\n"
+                     for k, vector in enumerate(vectors))
+    records = answer("drift", lines, folder).records
+    assert mg.drift(vectors) == pytest.approx([record["drift"] for record in records])
+    assert np.isnan(mg.drift(np.array([[1.0, 0.0], [0.0, 0.0]]))[1])
+
+
+def test_records_are_loaded_as_columns_or_as_a_frame(folder, monkeypatch):
+    out = answer("sample -m inc.json --seed 1 --steps 4 --every 1", TEXT.encode(), folder).out
+    (folder / "chains.jsonl").write_bytes(out)
+    frame = mg.load(folder / "chains.jsonl")
+    assert frame["step"].tolist() == [0, 1, 2, 3, 4]
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    columns = mg.load(folder / "chains.jsonl", "state")
+    assert columns["step"].tolist() == [0, 1, 2, 3, 4]
+    assert columns["ids"][0] == [0, 1, 0]
+    with pytest.raises(ValueError, match="no records of type pair"):
+        mg.load(folder / "chains.jsonl", "pair")
+
+
+@pytest.mark.parametrize("call", [
+    lambda model: list(mg.sample(model, "a z a")),
+    lambda model: list(mg.sample(model, "")),
+    lambda model: list(mg.sample(model, TEXT, freeze=[0, 1, 2])),
+    lambda model: list(mg.sample(model, TEXT, freeze=[7])),
+    lambda model: list(mg.sample(model, TEXT, tau=-1.0)),
+    lambda model: list(mg.sample(model, TEXT, scan="nowhere")),
+    lambda model: list(mg.sample(model, TEXT, allow=["z"])),
+    lambda model: mg.sample(model, [0, 1]),
+    lambda model: mg.rectangle(model, TEXT, (0, "b"), (0, "c")),
+    lambda model: mg.rectangle(model, TEXT, (0, "a"), (1, "c")),
+    lambda model: mg.rectangle(model, TEXT, (0, "b"), (9, "c")),
+    lambda model: mg.rectangles(model, TEXT, draw="nohow"),
+    lambda model: mg.meeting_times(model, [(TEXT, TEXT)], coupling="none"),
+    lambda model: mg.exact(model, TEXT, words=["a", "z"]),
+    lambda model: mg.exact(model, TEXT, words=["a", "b"], max_states=3),
+    lambda model: mg.states_to_arrays([]),
+    lambda model: mg.open_model("nothing-there.json"),
+])
+def test_errors_are_value_errors_and_name_no_option(model, call):
+    with pytest.raises((ValueError, MlmError)) as caught:
+        call(model)
+    assert "--" not in str(caught.value)
+
+
+def test_nothing_is_printed_and_progress_counts_the_steps(model, capfd):
+    done = []
+    list(mg.sample(model, TEXT, steps=50, chains=2, seed=1, progress=done.append))
+    assert sum(done) == 100
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_package_imports_at_once():
+    code = "import sys, mlmglauber; dir(mlmglauber); sys.exit('numpy' in sys.modules or 'click' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert all(hasattr(mg, name) for name in mg.__all__ if name != "plot")
+    with pytest.raises(AttributeError):
+        mg.nothing_of_the_kind  # noqa: B018
+
+
+def test_a_user_s_file_passes_mypy(tmp_path):
+    user = tmp_path / "user.py"
+    user.write_text("""
+import mlmglauber as mg
+
+model = mg.open_model("tiny-en")
+texts: list[str] = [state.text for state in mg.sample(model, "the cat", steps=5)]
+times = mg.meeting_times(model, [("a b", "c d")], tau=2.0)
+print(times.steps.max(), mg.rectangle(model, "the cat", (0, "a"), (1, "dog")).delta + 1.0)
+""")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(user)],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
