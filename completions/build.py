@@ -26,7 +26,7 @@ class AnyBash(BashComplete):
 def commands() -> dict[str, click.Command]:
     """The commands that the package installs, by name."""
     scripts = tomllib.loads((HERE.parent / "pyproject.toml").read_text())["project"]["scripts"]
-    places = {name: place.split(":") for name, place in sorted(scripts.items())}
+    places = {name: place.split(":") for name, place in sorted(scripts.items()) if name != "mlm"}
     return {name: getattr(importlib.import_module(module), main) for name, (module, main) in places.items()}
 
 

@@ -35,7 +35,8 @@ def test_a_seed_gives_the_chain_of_the_command(folder, model, options):
     line += " --on-change" if "every" in options else " --every 1"
     line += " --freeze 1" if "freeze" in options else ""
     line += " --allow a,b" if "allow" in options else ""
-    records = answer(" ".join(f"sample -m inc.json --seed 5 --steps 60 {line}".split()), TEXT.encode(), folder).of("state")
+    command = " ".join(f"sample -m inc.json --seed 5 --steps 60 {line}".split())
+    records = answer(command, TEXT.encode(), folder).of("state")
     states = list(mg.sample(model, TEXT, steps=60, seed=5, **options))
     assert len(states) == len(records) > 2
     for state, record in zip(states, records, strict=True):
@@ -56,9 +57,9 @@ def test_a_chain_of_tiny_en_is_the_command_s_too(tmp_path):
 
 @pytest.mark.parametrize("options", ["", "--coupling race", "--coupling quantile", "--lag 3", "--max-steps 2"])
 def test_meeting_times_are_those_of_the_command(folder, model, options):
-    texts = [b"a b a", b"b a c", b"c c c", b"a a a"]
-    pairs = answer(f"couple -m inc.json --seed 2 --tau 1.5 --start pair {options}".strip(), b"\n".join(texts) + b"\n", folder)
-    words = [text.decode() for text in texts]
+    words = ["a b a", "b a c", "c c c", "a a a"]
+    command = f"couple -m inc.json --seed 2 --tau 1.5 --start pair {options}".strip()
+    pairs = answer(command, "".join(f"{text}\n" for text in words).encode(), folder)
     given = {"coupling": options.split()[1]} if "coupling" in options else {}
     given |= {"lag": 3} if "lag" in options else {"max_steps": 2} if "max" in options else {}
     found = mg.meeting_times(model, [(words[0], words[1]), (words[2], words[3])], tau=1.5, seed=2, **given)
@@ -87,7 +88,7 @@ def test_influences_and_exact_chains_are_those_of_the_commands(folder, model):
     assert found.alpha_spectral == record["alpha_spectral"]
     record, = answer("exact -m inc.json --vocab a,b --tau 0.7", TEXT.encode(), folder).of("exact")
     solved = mg.exact(model, TEXT, words=["a", "b"], tau=0.7)
-    assert solved.law.max() == pytest.approx(record["likeliest"][0]["p"])
+    assert solved.law.max() == pytest.approx(record["likeliest"][0]["probability"])
     assert solved.entropy_production == pytest.approx(record["entropy_production"])
 
 

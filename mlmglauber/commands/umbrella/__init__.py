@@ -1,0 +1,1 @@
+"""mlm: one command that lists and runs all others, and looks after the installation."""
