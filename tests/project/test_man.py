@@ -36,9 +36,9 @@ def test_every_command_has_a_page():
 
     installed = {entry.name for entry in entry_points(group="console_scripts") if entry.name.startswith("mlm-")}
     assert installed == set(NAMES)
-    others = {"mlm-records.5", "mlm-glauber.7", "mlm-spread.7"}
+    others = {"mlm-records.5", "mlm-glauber.7", "mlm-spread.7", "mlm-api.7"}
     assert {page.name for page in PAGES} == {*(f"{name}.1" for name in NAMES)} | others
-    assert {path.name for path in (ROOT / "bin").iterdir()} == {*NAMES, "launch"}
+    assert {path.name for path in (ROOT / "bin").iterdir()} == {*NAMES, "mlm", "launch"}
 
 
 @pytest.mark.parametrize("name", NAMES)

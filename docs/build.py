@@ -1,0 +1,107 @@
+"""Write docs/python.md and man/mlm-api.7 from the docstrings of the public names: `python docs/build.py`.
+
+A test compares both files with what this script makes.
+"""
+
+import inspect
+import re
+from pathlib import Path
+from typing import Any
+
+import mlmglauber as mg
+
+HERE = Path(__file__).parent
+DATE = "December 3, 2026"
+INTRODUCTION = """The package has a function for each command. Functions take a model, texts or arrays and plain \
+arguments, return arrays and NamedTuples, and print nothing. The same seed gives the same chain as the command does. \
+Log-probabilities are in nats, times in steps. A wrong argument raises ValueError or MlmError, the error of the \
+package."""
+EXAMPLE = """\
+import mlmglauber as mg
+
+model = mg.open_model("tiny-en")
+for state in mg.sample(model, "the cat sat on the mat", tau=0.5, steps=200, seed=1):
+    print(state.step, state.text)
+"""
+FUNCTIONS = ("open_model", "sample", "states_to_arrays", "rectangle", "rectangles", "influence", "meeting_times",
+             "exact", "traps", "embed", "drift", "diagnose", "load", "plot")
+CLASSES = ("TableConditional", "State", "Trajectory", "MeetingTimes")
+
+
+def parts(name: str) -> tuple[str, list[str], str]:
+    """(signature, paragraphs, examples) of a public name."""
+    value: Any = getattr(mg, name)
+    text = inspect.getdoc(value) or ""
+    prose, _, examples = text.partition(">>> ")
+    paragraphs = [" ".join(part.split()) for part in prose.split("\n\n") if part.strip()]
+    return signature(name, value), paragraphs, f">>> {examples}" if examples else ""
+
+
+def signature(name: str, value: Any) -> str:
+    """NAME(parameters) -> type, without the modules of the types."""
+    text = str(inspect.signature(value))
+    text = re.sub(r"\b(?:[a-z_]+\.)+(?=[A-Za-z])", "", text)
+    text = re.sub(r"(?<!= )'([^']*)'", r"\1", text)  # of annotations, not of defaults
+    return f"{name}{text}"
+
+
+def wrapped(text: str, width: int = 118) -> str:
+    """A signature on several lines where it is long, one parameter a line."""
+    if len(text) <= width:
+        return text
+    head, _, rest = text.partition("(")
+    inside, _, result = rest.rpartition(")")
+    arguments = re.split(r", (?![^\[]*\])", inside)
+    return f"{head}(\n" + "".join(f"    {argument},\n" for argument in arguments) + f"){result}"
+
+
+def markdown() -> str:
+    """The text of docs/python.md."""
+    text = ["# mlmglauber in Python", "", "Made by docs/build.py from the docstrings.", "", INTRODUCTION, "",
+            "```python", EXAMPLE.rstrip(), "```", ""]
+    for title, names in (("Functions", FUNCTIONS), ("Classes", CLASSES)):
+        text += [f"## {title}", ""]
+        for name in names:
+            heading, paragraphs, examples = parts(name)
+            text += [f"### {name}", "", "```python", wrapped(heading), "```", ""]
+            text += [line for paragraph in paragraphs for line in (paragraph, "")]
+            text += ["```python", examples.rstrip(), "```", ""] if examples else []
+    return "\n".join(text).rstrip() + "\n"
+
+
+def manual() -> str:
+    """The text of man/mlm-api.7."""
+    text = [r'.\" Made by docs/build.py from the docstrings.', f".Dd {DATE}", ".Dt MLM-API 7", ".Os mlmglauber",
+            ".Sh NAME", ".Nm mlm-api", ".Nd the functions of mlmglauber for Python", ".Sh DESCRIPTION",
+            *sentences(INTRODUCTION), *literal(EXAMPLE)]
+    for title, names in (("FUNCTIONS", FUNCTIONS), ("CLASSES", CLASSES)):
+        text.append(f".Sh {title}")
+        for name in names:
+            heading, paragraphs, examples = parts(name)
+            text += [f".Ss {name}", *literal(wrapped(heading, 78))]
+            for paragraph in paragraphs:
+                text += [".Pp", *sentences(paragraph)]
+            text += literal(examples) if examples else []
+    text += [".Sh SEE ALSO", ".Xr mlm-sample 1 ,", ".Xr mlm-records 5 ,", ".Xr mlm-glauber 7"]
+    return "\n".join(text) + "\n"
+
+
+def sentences(text: str) -> list[str]:
+    """A paragraph as mdoc reads it, each sentence on its own line."""
+    lines = re.sub(r"\. (?=[A-Z])", ".\n", text.replace("\\", r"\e").replace("`", "")).splitlines()
+    return [re.sub(r"^([.'])", r"\\&\1", line) for line in lines]
+
+
+def literal(text: str) -> list[str]:
+    """Text as it is, indented."""
+    lines = [re.sub(r"^([.'])", r"\\&\1", line.replace("\\", r"\e")) for line in text.rstrip().splitlines()]
+    return [".Bd -literal -offset indent", *lines, ".Ed"]
+
+
+def main() -> None:
+    (HERE / "python.md").write_text(markdown())
+    (HERE.parent / "man" / "mlm-api.7").write_text(manual())
+
+
+if __name__ == "__main__":
+    main()
