@@ -39,10 +39,24 @@ def parts(name: str) -> tuple[str, list[str], str]:
 
 def signature(name: str, value: Any) -> str:
     """NAME(parameters) -> type, without the modules of the types."""
-    text = str(inspect.signature(value))
+    found = inspect.signature(value)
+    arguments, named = [], False
+    for parameter in found.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and not named:
+            arguments.append("*")
+            named = True
+        stars = "**" if parameter.kind is parameter.VAR_KEYWORD else ""
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        arguments.append(f"{stars}{parameter.name}: {annotation(parameter.annotation)}{default}")
+    result = "" if isinstance(value, type) else f" -> {annotation(found.return_annotation)}"
+    return f"{name}({', '.join(arguments)}){result}"
+
+
+def annotation(value: Any) -> str:
+    """A type as a reader writes it."""
+    text = value if isinstance(value, str) else inspect.formatannotation(value)
     text = re.sub(r"\b(?:[a-z_]+\.)+(?=[A-Za-z])", "", text)
-    text = re.sub(r"(?<!= )'([^']*)'", r"\1", text)  # of annotations, not of defaults
-    return f"{name}{text}"
+    return re.sub(r"ndarray\[tuple\[Any, \.\.\.\], dtype\[(\w+)\]\]", r"NDArray[\1]", text)
 
 
 def wrapped(text: str, width: int = 118) -> str:
