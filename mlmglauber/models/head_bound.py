@@ -48,7 +48,7 @@ def head_bound(model: Any) -> HeadBound:
 
     model: a TextModel; all but a MaskedLM have no head.
     """
-    if not hasattr(model, "model"):
+    if model.model is None:
         return HeadBound(None, "a table of conditionals has no head")
     norm, reason = _norm_before_decoder(model)
     if norm is None:

@@ -19,7 +19,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 
 from mlmglauber.commands.drift.reference import own_id
 from mlmglauber.commands.shared.command_line import takes_list
-from mlmglauber.models.embedding import Embedder
+from mlmglauber.models.embedder import Embedder
 from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.records import parse, record_id
 from mlmglauber.stream.vectors import pack
@@ -136,7 +136,7 @@ def test_a_value_that_is_not_utf_8_is_a_usage_error(sh, line, locale):
 def test_values_are_utf_8_in_any_locale(sh, tables):
     for variables in ({"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}, {"LC_ALL": "C.UTF-8"}):
         done = sh("echo 'a b' | mlm-sample -m a.json --allow é", PYTHONIOENCODING="utf-8", **variables)
-        assert "'é' is no token of this table" in done.err
+        assert "'é' is not a token of this table" in done.err
     (tables / "texts").write_text("a b\n")
     done = sh("mv texts $'\\xff'; mlm-sample -m a.json --steps 0 $'\\xff'")  # the name of a file is any bytes
     assert (done.status, len(done.states)) == (0, 1)
@@ -273,7 +273,7 @@ def test_the_prompt_is_in_the_run_record_and_basins_embed_their_examples_with_it
 def test_a_masked_model_taken_as_an_embedder_is_said(sh, prompted):
     done = answer(f"embed -m {prompted}/lm", b"sat\n", sh.folder)
     assert done.status == 0
-    assert "is no sentence-transformers model; its embedding is the mean of its token vectors" in done.err
+    assert "is not a sentence-transformers model; its embedding is the mean of its token vectors" in done.err
     assert answer(f"embed -q -m {prompted}/lm", b"sat\n", sh.folder).err == ""
 
 

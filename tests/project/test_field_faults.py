@@ -27,7 +27,7 @@ from spoiling import (
 )
 
 from mlmglauber.models.causal_lm import CausalLM
-from mlmglauber.models.embedding import Embedder
+from mlmglauber.models.embedder import Embedder
 from mlmglauber.models.masked_lm import MaskedLM
 from mlmglauber.models.table_text import TableText
 from mlmglauber.models.words import token_of

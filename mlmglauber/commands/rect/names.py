@@ -70,4 +70,4 @@ def _told(block: Block) -> str:
 
 def scores_first(model: TextModel) -> bool:
     """Whether the first site has a conditional: in a causal model only behind a beginning-of-sequence token."""
-    return not hasattr(model, "joint") or bool(getattr(model, "prefix", ()))
+    return not model.has_joint or bool(model.prefix)
