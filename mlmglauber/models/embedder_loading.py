@@ -116,7 +116,7 @@ def _check_code(name: str, folder: Path, trusted: bool) -> None:
 
 
 def _fetched(name: str, revision: str | None) -> str:
-    """The full name of a model on the hub, after fetching its first files. Short names are first tried in ORGANISATION."""
+    """The full name of a model on the hub, after fetching its first files; short names are tried in ORGANISATION."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import EntryNotFoundError
 

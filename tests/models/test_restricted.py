@@ -35,7 +35,7 @@ def test_a_law_without_a_token_left_is_no_law():
 
 def test_words_and_what_is_no_word(table):
     assert tokens_of(table, "c, a", "--allow") == [2, 0]
-    for words, reason in (("a,q", "--allow: 'q' is no token"), ("a,a", "one token"), ("a,", "--allow: ")):
+    for words, reason in (("a,q", "--allow: 'q' is not a token"), ("a,a", "the same token"), ("a,", "--allow: ")):
         with pytest.raises(UsageError, match=reason):
             tokens_of(table, words, "--allow")
 
