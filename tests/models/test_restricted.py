@@ -99,4 +99,4 @@ def test_the_law_is_that_of_the_restricted_kernel(sh, tables):
 def test_a_word_that_is_none_is_a_usage_error(sh, tables):
     done = sh("echo 'a b' | mlm-sample -m a.json --allow a,zebra")
     assert (done.status, done.out) == (2, b"")
-    assert "--allow: 'zebra' is no token" in done.err
+    assert "--allow: 'zebra' is not a token" in done.err
