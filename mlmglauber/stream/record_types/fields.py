@@ -4,7 +4,7 @@ A mark stands in Annotated: `Annotated[int, at_least(0)]`. man/build_schema.py t
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired, TypedDict, TypeVar
 
 
 class Limit(NamedTuple):
@@ -130,7 +130,20 @@ class SplitWord(TypedDict):
 SplitWords = list[SplitWord]
 
 
-class OfChain(TypedDict):
+class OfChains(TypedDict):
+    """What all chains of a summary have in common: model, scan, start, and the restrictions of their runs."""
+
+    model: Model
+    hash: NotRequired[str]
+    revision: NotRequired[str]
+    precision: NotRequired[str]
+    scan: NotRequired[str | None]
+    init: NotRequired[str | None]
+    allow: NotRequired[str]
+    freeze: NotRequired[Counts]
+
+
+class OfChain(OfChains):
     """A summary of one chain."""
 
     run: Name
@@ -140,7 +153,7 @@ class OfChain(TypedDict):
     n: CountOrNull
 
 
-class OfGroup(TypedDict):
+class OfGroup(OfChains):
     """A summary of the chains of one temperature and length."""
 
     tau: Tau

@@ -14,6 +14,7 @@ from mlmglauber.stream.record_types.fields import (
     NonNegative,
     NonNegativeOrNull,
     NotExact,
+    Number,
     Positive,
     Share,
     SplitWords,
@@ -45,6 +46,7 @@ class Influences(TypedDict):
     certified_tau: Annotated[NonNegativeOrNull, reason("certified_reason")]
     certified_alpha: Annotated[NonNegativeOrNull, reason("certified_reason")]
     certified_tmix: Annotated[CountOrNull, reason("certified_reason")]
+    allow: NotRequired[str]
     matrix: NotRequired[list[list[Share]]]
     oscillations: NotRequired[list[list[NonNegativeOrNull]]]
 
@@ -66,7 +68,6 @@ class InfluenceRecord(Influences):
     margin: Annotated[float | None, reason("margin_reason")]
     escape: Share
     escape_bound: Annotated[Bound, reason("escape_bound_reason")]
-    allow: NotRequired[str]
     residence: Annotated[NonNegativeOrNull, reason("residence_reason")]
     words: NotRequired[list[str]]
     ids: NotRequired[Ids]
@@ -83,6 +84,10 @@ class InfluencesOfGroup(Influences):
     n: CountOrNull
     count: Count
     draw: str
+    contraction_low: NotRequired[Number]
+    contraction_high: NotRequired[Number]
+    contraction_over: NotRequired[Literal["texts", "chains"]]
+    contraction_count: NotRequired[Count]
 
 
 class InfluencesOfLength(TypedDict):
@@ -91,6 +96,8 @@ class InfluencesOfLength(TypedDict):
     run: Name
     n: CountOrNull
     estimate: Literal["lower"]
+    allow: NotRequired[str]
+    sites: Counts
     draw: str
     crossing: Annotated[dict[str, Any] | None, reason("crossing_reason")]
     head_oscillation: NonNegativeOrNull

@@ -55,6 +55,24 @@ class PairRecord(TypedDict):
     wasserstein: NotRequired[Counts | None]
 
 
+class LagBound(TypedDict):
+    """The L-lag bounds on total variation and on the Hamming-Wasserstein distance after t steps."""
+
+    t: Count
+    tv: NonNegativeOrNull
+    tv_error: NonNegativeOrNull
+    hamming: NonNegativeOrNull
+    hamming_error: NonNegativeOrNull
+
+
+class LagMixingTime(TypedDict):
+    """The first step at which the bound on total variation is eps or less, and the upper end of its interval."""
+
+    eps: float
+    t: CountOrNull
+    t_high: Annotated[CountOrNull, reason("t_high_reason")]
+
+
 class OfPairs(TypedDict):
     """A summary of pairs of coupled chains, by mlm-couple."""
 
@@ -83,6 +101,9 @@ class PairsOfGroup(OfPairs):
     reason: str | None
     restricted_mean: Number
     horizon: Count
+    bound: NotRequired[Annotated[list[LagBound] | None, reason("bound_reason")]]
+    tmix: NotRequired[Annotated[list[LagMixingTime] | None, reason("bound_reason")]]
+    lag_to_try: NotRequired[CountOrNull]
 
 
 class PairsOfTemperature(OfPairs):

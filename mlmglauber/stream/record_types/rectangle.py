@@ -8,10 +8,12 @@ from mlmglauber.stream.record_types.fields import (
     Ids,
     Logs,
     Model,
+    Name,
     NonNegativeOrNull,
     NotExact,
     Number,
     Quantiles,
+    ShareOrNull,
     Tau,
     above,
     at_least,
@@ -57,11 +59,23 @@ class RectangleRecord(TypedDict):
     draw: NotRequired[Literal["conditional", "uniform", "top"]]
 
 
-class DeltasOfModel(TypedDict):
-    """The sizes |delta| of a model's rectangles, in nats, by mlm-rect."""
+class DeltaSizes(TypedDict):
+    """The sizes |delta| of rectangles of the same settings, in nats, and the noise floor, by mlm-rect."""
 
     model: Model
     tau: Tau
+    draw: NotRequired[str]
+    states_of: NotRequired[str]
+    run: NotRequired[Name]
+    runs: list[str]
+    hash: NotRequired[str]
+    revision: NotRequired[str]
+    dtype: NotRequired[str]
+    length: NotRequired[Count]
+    seed: NotRequired[Count]
+    rectangles: NotRequired[Count]
+    gap: NotRequired[Any]
+    freeze: NotRequired[Any]
     count: Count
     texts: Count
     mean: Annotated[Number, reason("mean_reason")]
@@ -71,21 +85,21 @@ class DeltasOfModel(TypedDict):
     rms: Number
     max: Number
     quantiles: Quantiles
+    noise_count: Count
+    noise_quantile: NonNegativeOrNull
+    noise_factor: float
+    rounding: NonNegativeOrNull
+    noise_floor: NonNegativeOrNull
+    above_noise: Annotated[ShareOrNull, reason("noise_reason")]
+
+
+class DeltasOfModel(DeltaSizes):
+    """The deltas of all rectangles of a model."""
+
     undefined: Count
 
 
-class DeltasAtDistance(TypedDict):
-    """The sizes |delta| of the rectangles whose sites are at one distance, in nats, by mlm-rect."""
+class DeltasAtDistance(DeltaSizes):
+    """The deltas of the rectangles of a model whose sites are at one distance |i - j|."""
 
-    model: Model
-    tau: Tau
-    count: Count
-    texts: Count
-    mean: Annotated[Number, reason("mean_reason")]
-    mean_low: Annotated[Number, reason("mean_reason")]
-    mean_high: Number
-    median: Number
-    rms: Number
-    max: Number
-    quantiles: Quantiles
     distance: Count

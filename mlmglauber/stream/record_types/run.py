@@ -11,6 +11,7 @@ from mlmglauber.stream.record_types.fields import (
     at_least,
     needs,
     pattern,
+    reason,
     rules,
     when,
 )
@@ -50,7 +51,6 @@ class RunRecord(_Class):
     max_tokens: NotRequired[Annotated[int | None, at_least(1)]]
     prompt: NotRequired[str]
     pca_explained: NotRequired[list[NonNegativeOrNull]]
-    pca_reason: NotRequired[str]
     shard: NotRequired[Annotated[str, pattern("^[1-9][0-9]*/[1-9][0-9]*$")]]
     dtype: NotRequired[str]
     precision: NotRequired[str]
@@ -61,5 +61,6 @@ class RunRecord(_Class):
     examples: NotRequired[dict[str, Positive]]
     held_out: NotRequired[dict[str, Any]]
     clusters: NotRequired[list[dict[str, Any]]]
+    silhouette: NotRequired[Annotated[float | None, reason("silhouette_reason")]]
     versions: dict[str, str]
     options: dict[str, Any]

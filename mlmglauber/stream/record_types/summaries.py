@@ -16,7 +16,9 @@ from mlmglauber.stream.record_types.fields import (
     NonNegativeOrNull,
     Number,
     OfChain,
+    OfChains,
     OfGroup,
+    Positive,
     Share,
     ShareOrNull,
     Tau,
@@ -74,6 +76,9 @@ class DriftOfChain(OfChain):
     quartiles: list[float] | None
     frozen: bool | None
     hitting: list[dict[str, Any]]
+    coupled: NotRequired[str]
+    pll_start: NotRequired[Annotated[Number, reason("pll_start_reason")]]
+    pll_plateau: NotRequired[Annotated[Number, reason("pll_plateau_reason")]]
 
 
 class DriftOfGroup(OfGroup):
@@ -91,9 +96,19 @@ class DriftOfGroup(OfGroup):
     frozen_chains: Count
     hitting: list[dict[str, Any]]
     diagnostics: dict[str, Any]
+    coupled_left_out: NotRequired[Positive]
+    pll_start: NotRequired[Number]
+    pll_start_low: NotRequired[Number]
+    pll_start_high: NotRequired[Number]
+    pll_plateau: NotRequired[Number]
+    pll_plateau_low: NotRequired[Number]
+    pll_plateau_high: NotRequired[Number]
+    pll_change: NotRequired[Number]
+    pll_change_low: NotRequired[Number]
+    pll_change_high: NotRequired[Number]
 
 
-class DriftOfTemperature(TypedDict):
+class DriftOfTemperature(OfChains):
     """How hitting times of the drift grow with n at one temperature, by mlm-drift."""
 
     tau: Tau
@@ -108,18 +123,23 @@ class Irreversibility(TypedDict):
     entropy_production: Number
     production_low: Number
     production_high: Number
+    interval: str | None
+    production_halves: list[float] | None
+    boundary: Number
+    steps: Count
+    changes: Count
 
 
 class IrreversibilityOfChain(OfChain, Irreversibility):
     """The entropy production of one chain."""
 
     burn_in: Count
-    steps: Count
-    changes: Count
 
 
 class IrreversibilityOfGroup(OfGroup, Irreversibility):
     """The entropy production of the chains of one temperature and length."""
+
+    texts: Count
 
 
 class BasinVisits(TypedDict):
@@ -139,6 +159,7 @@ class BasinsOfChain(OfChain):
 
     count: Count
     steps: Count
+    first_step: Count
     start: Annotated[str | None, reason("start_reason")]
     terminal: Annotated[str | None, reason("terminal_reason")]
     unnamed: Share
@@ -168,6 +189,7 @@ class BasinsOfStart(OfGroup):
     basins: list[BasinVisits]
     expected_from: Annotated[str | None, reason("expected_reason")]
     unnamed: Share
+    first_agrees: NotRequired[Share]
 
 
 SUMMARY_TYPES: dict[tuple[str, str], tuple[Any, ...]] = {

@@ -9,11 +9,11 @@ from mlmglauber.stream.record_types.fields import (
     Counts,
     Digest,
     Ids,
-    Model,
     Name,
     NonNegative,
     NonNegativeOrNull,
     Number,
+    OfChains,
     OfGroup,
     Positive,
     Quantiles,
@@ -125,6 +125,18 @@ class TrapRecord(TypedDict):
     at: NotRequired[list[EscapeAtTau]]
 
 
+class RecurringState(TypedDict):
+    """A state that was a trap more than once."""
+
+    text: str | None
+    ids: Ids
+    traps: Positive
+    steps: Count
+    chains: Positive
+    texts: Positive
+    margin: Number
+
+
 class TrapsOfGroup(OfGroup):
     """The traps of the chains of one temperature and length, by mlm-traps."""
 
@@ -137,16 +149,27 @@ class TrapsOfGroup(OfGroup):
     residence: Quantiles
     longest: CountOrNull
     censored: Count
-    model: Model
+    resolution: Count
+    distinct: Count
+    recurring_states: Count
+    shared_states: Count
+    recurring: list[RecurringState]
+    perfect: ShareOrNull
+    margin_median: Number
+    expected_median: NonNegativeOrNull
+    ratio: NonNegativeOrNull
+    ratio_low: NonNegativeOrNull
+    ratio_high: NonNegativeOrNull
+    ratio_steps: NotRequired[Count]
+    ratio_exits: NotRequired[Count]
 
 
-class TrapsOfLength(TypedDict):
+class TrapsOfLength(OfChains):
     """How long traps of one length hold as the temperature falls, by mlm-traps."""
 
     n: CountOrNull
     radius: Count
     min_steps: Positive
-    model: Model
     taus: list[float]
     texts: Count
     residence_slope: Number
