@@ -157,17 +157,17 @@ def test_tables_are_read_by_their_columns(sh, name):
     assert done.status == 65
     assert bare(done) == [{"id": "7", "topic": "x", "text": 'the cat, "sat"\non the mat'},
                                 {"id": "8", "topic": "", "text": "a dog"}]
-    assert f"{name}:5: 2 fields, the first row names 3; mend the row" in done.err
+    assert f"{name}:5: the row has 2 fields, the first row 3; correct the row" in done.err
     none = answer(f"embed {form}{name}", b"", sh.folder)
     assert none.status == 65
-    assert "no column 'text' for the text; name one of id, body, topic with --text-field" in none.err
+    assert "no column 'text' for the text; choose one of id, body, topic with --text-field" in none.err
 
 
 def test_tabs_quotes_and_ends(sh):
     content = b'text\tn\nit is 5" long\t1\r\n"a\tb"\t2\n\n"open\n'
     done = answer("embed --format tsv", content, sh.folder)
     assert [record["text"] for record in done.records[1:]] == ['it is 5" long', "a\tb"]
-    assert "stdin:5: a quoted field that does not end; close its quote" in done.err
+    assert "stdin:5: a quoted field has no closing quote; add it" in done.err
 
 
 def test_fasta_is_joined_and_upper_cased_when_asked(sh):
@@ -175,11 +175,11 @@ def test_fasta_is_joined_and_upper_cased_when_asked(sh):
     (sh.folder / "f.fa").write_text(content)
     done = answer("embed f.fa", b"", sh.folder)
     assert bare(done) == [{"id": "p1", "description": "of a mouse", "text": "mkaLL"}, {"text": "ACDC"}]
-    assert "f.fa:7: a sequence of no letter; leave it out" in done.err
+    assert "f.fa:7: a sequence without letters; remove it" in done.err
     assert answer("embed --upper f.fa", b"", sh.folder).records[1]["text"] == "MKALL"
     lost = answer("embed --format fasta", b"MKA\n", sh.folder)
     assert (lost.status, lost.out) == (65, b"")
-    assert 'a sequence without a line of ">" before it' in lost.err
+    assert 'the first sequence has no line of ">" before it' in lost.err
 
 
 def test_a_field_of_records_may_hold_the_text(sh):
@@ -188,7 +188,7 @@ def test_a_field_of_records_may_hold_the_text(sh):
     _, first, other = map(json.loads, done.out.splitlines())
     assert (first["n"], first["text"], "body" in first) == (12345678901234567890123, "a", False)
     assert other == {"type": "run"}
-    assert 'stdin:2: no field "body", which --text-field names; add it' in done.err
+    assert 'stdin:2: the record has no field "body", which --text-field names; add it' in done.err
 
 
 def test_formats_exclude_what_they_have_not(sh):
