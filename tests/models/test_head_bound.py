@@ -94,7 +94,7 @@ def test_heads_that_prove_nothing_say_why(opened, monkeypatch, tables):
     assert head_bound(opened("esm")).reason == "the logits are not the decoder's output as it is"
     with monkeypatch.context() as patch:
         patch.setattr(lm.model, "get_output_embeddings", torch.nn.Identity)
-        assert head_bound(lm).reason == "the decoder is no plain linear layer"
+        assert head_bound(lm).reason == "the decoder is not a plain linear layer"
     _, decoder = head_of(lm)
     hook = decoder.register_forward_pre_hook(lambda _, arguments: (arguments[0] * 2,))
     assert head_bound(lm).reason == "the decoder does not read a LayerNorm"
