@@ -46,7 +46,7 @@ def test_rectangles_named_in_the_records(sh, tables):
     ("--site 0 --site 0 --to b --to b", "both sites are 0"),
     ("--site 0 --site 2 --to b --to b", "there is no site 2"),
     ("--site 0 --site 1 --to a --to b", "stands at site 0 already"),
-    ("--site 0 --site 1 --to z --to b", "no token of this table"),
+    ("--site 0 --site 1 --to z --to b", "not a token of this table"),
     ("--site c --site 1 --to b --to b", "'c' is not in the text"),
     ("--site a --site 1 --to b --to b", "'a' is at sites 0, 1"),
     ("--site 0 --site 1 --to b --to b --freeze 1", "site 1 is frozen"),

@@ -59,7 +59,7 @@ def test_a_table_of_numbers(sh, tables):
     assert done.status == 65
     assert "stdin:3: 'z' is not a token of this table" in done.err
     assert [found.get("taken_reason") for found in told(done)] == [
-        None, "the table has 2 sites, the state 1; give one token a site"]
+        None, "the table has 2 sites, the state 1; give one token per site"]
     ids = sh("mlm-tokens -m a.json", stdin=b'{"ids":[2,0]}\n{"ids":[3,0]}\n')
     assert (ids.status, told(ids)[0]["pieces"]) == (65, ["c", "a"])
     assert "is outside the model's 3 tokens" in ids.err

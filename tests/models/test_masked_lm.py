@@ -444,7 +444,7 @@ def test_out_of_memory_halves_the_batch_and_goes_on(checkpoints, monkeypatch):
 
     limit = 11
     monkeypatch.setattr(lm, "_logits", scarce)
-    with pytest.warns(MlmWarning, match="out of memory on 40 rows") as told:
+    with pytest.warns(MlmWarning, match="out of memory on a batch of 40 states") as told:
         assert_near(lm.log_probs(ids, sites), whole, lm.allowed)
     assert len(told) == 1
     seen.clear()
