@@ -66,8 +66,8 @@ def block_rows(rows: Floats, old: Ids, taus: NDArray[np.float64], uniforms: NDAr
     old: (B,) the present tokens. uniforms: (B,) the first uniform of each draw. cold: (B,) True where the argmax is
     taken instead of a draw, as at tau = 0.
 
-    >>> found = block_rows(np.log([[0.5, 0.3, 0.2]]), np.array([1]), np.ones(1), np.zeros(1), np.zeros(1, bool))
-    >>> found.inside[0, :3].round(2), float(found.logp_old[0].round(4))
+    >>> rows = block_rows(np.log([[0.5, 0.3, 0.2]]), np.array([1]), np.ones(1), np.zeros(1), np.zeros(1, bool))
+    >>> rows.inside[0, :3].round(2), float(rows.logp_old[0].round(4))
     (array([0.5, 0.3, 0.2]), -1.204)
     """
     finite = np.isfinite(rows.max(axis=1))  # the maximum of a row with NaN is NaN
@@ -100,6 +100,6 @@ def choose(edges: NDArray[np.float64], uniforms: NDArray[np.float64]) -> Ids:
     edges: (B, K) cumulative sums; the last of a row is its total. A product that rounds up to the total belongs to the
     last interval that is not empty.
     """
-    found = (edges <= (uniforms * edges[:, -1])[:, None]).sum(axis=1)
+    intervals = (edges <= (uniforms * edges[:, -1])[:, None]).sum(axis=1)
     last = (edges < edges[:, -1:]).sum(axis=1)
-    return np.asarray(np.minimum(found, last))
+    return np.asarray(np.minimum(intervals, last))

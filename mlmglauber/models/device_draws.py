@@ -62,8 +62,8 @@ def _part(torch: Any, logits: Any, old: Any, taus: Any, uniforms: Any, cold: Any
 def _block(torch: Any, shares: Any, blocks: Any) -> Any:
     """(B, BLOCK) probabilities of one block of each row, 0 beyond the vocabulary."""
     ids = blocks[:, None] * BLOCK + torch.arange(BLOCK, device=shares.device)
-    found = shares.gather(1, ids.clamp(max=shares.shape[1] - 1))
-    return torch.where(ids < shares.shape[1], found, torch.zeros_like(found))
+    values = shares.gather(1, ids.clamp(max=shares.shape[1] - 1))
+    return torch.where(ids < shares.shape[1], values, torch.zeros_like(values))
 
 
 def as_tensors(torch: Any, device: str, *arrays: np.ndarray[Any, Any]) -> list[Any]:

@@ -100,12 +100,12 @@ class Embedder:
             tokens, counts = self._tokens([self.prompt + text for text in new])
             for text, vector, count in zip(new, self._finish(self._embed(tokens)), counts, strict=True):
                 fresh[text] = (vector.copy(), count)  # a view would keep its whole batch in memory
-        found = [fresh[text] if text in fresh else self._recall(text) for text in texts]
+        results = [fresh[text] if text in fresh else self._recall(text) for text in texts]
         for text, value in fresh.items():
             self._remember(text, value)
-        vectors = np.stack([vector for vector, _ in found])
-        counts_found = np.array([count for _, count in found])
-        return Embedded(vectors, counts_found, counts_found > self.max_tokens)
+        vectors = np.stack([vector for vector, _ in results])
+        lengths = np.array([length for _, length in results])
+        return Embedded(vectors, lengths, lengths > self.max_tokens)
 
     def _recall(self, text: str) -> tuple[NDArray[np.float32], int]:
         self._memory.move_to_end(text)

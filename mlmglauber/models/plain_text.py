@@ -25,8 +25,8 @@ def parts(text: str) -> Iterator[str]:
     """
     start = 0
     while len(text) - start > PART:
-        found = SPACE_AHEAD.search(text, start + PART, start + LONGEST_WORD)
-        end = found.start() if found is not None else min(start + LONGEST_WORD, len(text))
+        space = SPACE_AHEAD.search(text, start + PART, start + LONGEST_WORD)
+        end = space.start() if space is not None else min(start + LONGEST_WORD, len(text))
         yield text[start:end]
         start = end
     if start < len(text) or not text:

@@ -20,11 +20,11 @@ def placeholders(tokenizer: Any) -> set[int]:
     special = set(tokenizer.all_special_ids)
     special |= {token for token, added in tokenizer.added_tokens_decoder.items() if added.special}
     pieces = {piece: token for piece, token in tokenizer.get_vocab().items() if token not in special}
-    found = special | {token for piece, token in pieces.items() if UNUSED.fullmatch(piece)}
-    known = set(tokenizer.added_tokens_decoder) | found
+    placeholder_ids = special | {token for piece, token in pieces.items() if UNUSED.fullmatch(piece)}
+    known = set(tokenizer.added_tokens_decoder) | placeholder_ids
     rest = {piece: token for piece, token in pieces.items() if token not in known}
     if not tokenizer.is_fast:  # it splits at every piece of its vocabulary, so no test is possible
-        return found | {rest[piece] for piece in marked(tokenizer) & rest.keys()}
+        return placeholder_ids | {rest[piece] for piece in marked(tokenizer) & rest.keys()}
     backend = tokenizer.backend_tokenizer
     model = json.loads(backend.to_str())["model"]
     kind = model["type"]
@@ -36,14 +36,14 @@ def placeholders(tokenizer: Any) -> set[int]:
         asked = [piece for piece in rest if not piece.startswith(model["continuing_subword_prefix"])]
     else:
         names = [piece for piece in map(str, tokenizer.all_special_tokens) if not piece.isalnum()]
-        found |= {token for piece, token in rest.items() if any(name in piece for name in names)}
-        asked = [piece for piece in marked(tokenizer) & rest.keys() if rest[piece] not in found]
+        placeholder_ids |= {token for piece, token in rest.items() if any(name in piece for name in names)}
+        asked = [piece for piece in marked(tokenizer) & rest.keys() if rest[piece] not in placeholder_ids]
     texts = [tokenizer.convert_tokens_to_string([piece]) if kind == "BPE" else piece.replace("\u2581", " ")
              for piece in asked]
     for piece, encoding in zip(asked, backend.encode_batch(texts, add_special_tokens=False), strict=True):
         if rest[piece] not in encoding.ids:
-            found.add(rest[piece])
-    return found
+            placeholder_ids.add(rest[piece])
+    return placeholder_ids
 
 
 def marked(tokenizer: Any) -> set[str]:

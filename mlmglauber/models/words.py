@@ -35,13 +35,13 @@ def tokens_of_word(model: TextModel, word: str, like: int, count: int) -> tuple[
     """
     if count == 1:
         return (token_of(model, word, like),)
-    found = _forms(model, word, like)[0]
-    if len(found) != count:
-        raise RecordError(f"{word.strip()!r} has {len(found)} tokens ({_spelled(model, found)}), the block has {count} "
-                          f"sites; choose a word of {count} tokens")
-    if not all(model.allowed[token] for token in found):
+    tokens = _forms(model, word, like)[0]
+    if len(tokens) != count:
+        raise RecordError(f"{word.strip()!r} has {len(tokens)} tokens ({_spelled(model, tokens)}), the block has "
+                          f"{count} sites; choose a word of {count} tokens")
+    if not all(model.allowed[token] for token in tokens):
         raise RecordError(f"{word.strip()!r} has a special or unknown token, which is never drawn; choose another word")
-    return tuple(found)
+    return tuple(tokens)
 
 
 def block_of(model: TextModel, ids: Sequence[int], name: str | int) -> tuple[int, ...]:

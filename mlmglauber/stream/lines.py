@@ -163,7 +163,7 @@ class Lines:
 
     def _unpacked(self, block: bytes) -> bytes:
         """The decompressed bytes of a block of a gzip stream; zeros between and after its members are padding."""
-        found = b""
+        content = b""
         while block:
             if self._unzip is None:
                 block = block.lstrip(b"\0")
@@ -172,14 +172,14 @@ class Lines:
                 self._unzip = zlib.decompressobj(wbits=31)
             before = self._unzip.copy()
             try:
-                found += self._unzip.decompress(block)
+                content += self._unzip.decompress(block)
             except zlib.error as error:
                 self._break_off(f"the gzip stream is broken ({error})")
-                return found + _before_error(before, block)
+                return content + _before_error(before, block)
             block = self._unzip.unused_data
             if self._unzip.eof:
                 self._unzip = None
-        return found
+        return content
 
     def _break_off(self, what: str) -> None:
         """End the inputs with an error, after the complete lines of the gzip stream so far."""
@@ -210,15 +210,15 @@ class Lines:
 
 def _before_error(unzip: "zlib._Decompress", block: bytes) -> bytes:
     """The decompressed bytes of a block before the byte that is wrong."""
-    found = b""
+    content = b""
     try:
         for k in range(len(block)):
-            found += unzip.decompress(block[k : k + 1])
+            content += unzip.decompress(block[k : k + 1])
             if unzip.eof:
                 break
     except zlib.error:
         pass
-    return found
+    return content
 
 
 def _may_be_marked(block: bytes) -> bool:

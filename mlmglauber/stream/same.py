@@ -21,13 +21,13 @@ def differing_fields(there: Record, here: Record) -> list[str]:
     """The names of the fields in which two records differ, those of options as options.NAME."""
     run = there.get("type") == "run"
     skipped = COMPUTING if run and there.get("precision") == here.get("precision") else frozenset[str]()
-    found = [key for key in {**there, **here} if key not in skipped and key != "options"
+    names = [key for key in {**there, **here} if key not in skipped and key != "options"
              and not _same(key, there, here)]
     options, others = there.get("options", {}), here.get("options", {})
     if not run or not isinstance(options, dict) or not isinstance(others, dict):
-        return found + (["options"] if options != others else [])
+        return names + (["options"] if options != others else [])
     skipped = COMPUTING_OPTIONS if skipped else frozenset()
-    return found + [f"options.{key}" for key in {**options, **others} if key not in skipped
+    return names + [f"options.{key}" for key in {**options, **others} if key not in skipped
                     and options.get(key) != others.get(key)]
 
 
