@@ -122,7 +122,7 @@ def shown_name(name: Any) -> str:
 
 def repeated_id(name: str) -> str:
     """The message for an input with the id of an earlier input."""
-    return f"an earlier input has the same id {name!r}; give each input its own id, since ids name chains"
+    return f"an input before this one has the id {name!r} too; ids name chains, so make them differ"
 
 
 STATE_KEY = ("run", "id", "chain", "step")

@@ -52,7 +52,7 @@ def test_a_real_model_keeps_its_own_conditionals():
     assert found.dtype == np.float32
     assert found[:, tokens] == pytest.approx(log_softmax(model.log_probs(ids, sites)[:, tokens], axis=1), abs=1e-5)
     assert np.isfinite(found).sum() == 9
-    with pytest.raises(UsageError, match="no single piece"):
+    with pytest.raises(UsageError, match="is not one token"):
         tokens_of(model, "antidisestablishmentarianism", "--allow")
 
 
