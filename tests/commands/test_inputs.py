@@ -62,8 +62,8 @@ def test_an_id_that_is_no_name_is_a_bad_record(sh):
     bad = '{"id":[1],"embedding":[1,0]}\n{"id":true,"embedding":[1,0]}\n{"id":1.5,"embedding":[1,0]}\n'
     status, found, said = drift(sh, bad + '{"id":"0","embedding":[0,1]}\n', STATE % ('"0"', "[1,0]", ""))
     assert (status, found) == (65, [1])
-    assert re.findall(r'n:(\d): "id" is (an? \w+ ?\w*), not a name', said) == [("1", "an array"), ("2", "a truth value"),
-                                                                          ("3", "a number")]
+    assert re.findall(r'n:(\d): "id" is (an? \w+ ?\w*), not a name', said) == [
+        ("1", "an array"), ("2", "a truth value"), ("3", "a number")]
 
 
 names = st.one_of(st.integers(-5, 10**30), st.text(max_size=4))

@@ -186,8 +186,8 @@ def test_words_of_several_pieces_are_blocks(sh):
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    ("--site food --to bread --site nice --to good", "'nice' is not in the text; give one of its words, or a site number"
-     ": the text has sites 0 'the', 1 'food', 2 'was', 3 'love', 4 '##ly', 5 'and'"),
+    ("--site food --to bread --site nice --to good", "'nice' is not in the text; give one of its words, or a site "
+     "number: the text has sites 0 'the', 1 'food', 2 'was', 3 'love', 4 '##ly', 5 'and'"),
     ("--site 3-4 --to awful --site 4 --to good", "the blocks 3-4 and 4 have sites in common"),
     ("--site 4-3 --to awful --site 9 --to good", "'4-3' is reversed"),
     ("--site 9-10 --to awful --site 1 --to good", "there is no site 10; the text has sites 0 'the', 1 'food'"),
