@@ -1,1 +1,1 @@
-"""Where conditionals come from."""
+"""Models: where the conditionals come from. Tables, masked and causal language models, sentence embedders."""

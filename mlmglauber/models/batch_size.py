@@ -1,24 +1,25 @@
-"""How many states go through a model at once: a given number, or one that timed calls find."""
+"""Chooses how many states go through a model in one call: a given number, or one found by timing calls."""
 
 from typing import Literal
 
 FIRST = 64
-"""Number of states of the first calls."""
+"""Number of states in the first calls."""
 MOST = 4096
-"""Maximum number of states of a call."""
+"""Maximum number of states in a call."""
 CALLS = 3
-"""Number of full calls that are timed at each size; the fastest counts."""
+"""Number of full calls that are timed at each size; the fastest one counts."""
 GAIN = 0.9
-"""A size twice as large is kept if a token costs at most this share of its cost before."""
+"""A doubled size is kept if the time per token falls to at most this share of the time before."""
 
 Given = int | Literal["auto"]
+"""The value of --batch-size."""
 
 
 class BatchSize:
-    """The number of states a call, `rows`. "auto" doubles it while full calls become cheaper a token, from FIRST on.
+    """The number of states per call, `rows`. "auto" starts at FIRST and doubles it while the time per token falls.
 
-    The calls are those that are made anyway. On a CPU a token costs the same in calls of 64 and of 128 states, and the
-    size stays; a GPU wants thousands.
+    The timed calls are those of the run itself. On a CPU the time per token is the same with 64 and with 128 states, so
+    the size stays; a GPU needs thousands.
 
     >>> size = BatchSize("auto")
     >>> for _ in range(CALLS): size.observe(64, 32, 0.010)
@@ -36,7 +37,7 @@ class BatchSize:
         self._before: float | None = None
 
     def observe(self, rows: int, width: int, seconds: float) -> None:
-        """A call of so many states of so many tokens took so many seconds."""
+        """Take note of a call: its number of states, the tokens of each, and its seconds."""
         if self.settled or rows < self.rows:
             return
         self._timed.append(seconds / (rows * width))
@@ -53,6 +54,6 @@ class BatchSize:
             self.rows *= 2
 
     def shrink(self, rows: int) -> None:
-        """Memory was short: from now on at most so many states a call."""
+        """Use at most this number of states per call from now on, since memory ran out."""
         self.rows = max(1, min(self.rows, rows))
         self.settled = True

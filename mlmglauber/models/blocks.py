@@ -1,8 +1,9 @@
-"""What a two-level draw needs to know of a conditional: the masses of its blocks, and the tokens of one block.
+"""Prepares conditionals for two-level draws: the masses of blocks of tokens, and the tokens of one block.
 
-A draw takes two uniforms. The first chooses a block of BLOCK consecutive token ids by the running sums of the block
-masses, the second a token of that block by the running sums inside it. Compared with one running sum over all V tokens,
-a uniform lies next to about 2 sqrt(V) edges and not V, so a rounding error seldom decides, and no sum over V is needed.
+A draw uses two uniforms. The first chooses a block of BLOCK consecutive token ids by the cumulative sums of the block
+masses, the second a token of that block by the cumulative sums within it. Compared with one cumulative sum over all V
+tokens, a uniform is compared with about 2 sqrt(V) edges instead of V: rounding rarely decides a draw, and no sum over V
+is needed.
 """
 
 from typing import Any, NamedTuple
@@ -14,20 +15,20 @@ BLOCK = 128
 """Number of consecutive token ids in a block."""
 
 TINY = 1e-30
-"""Shares below this are told by their logits: float32 has no room for them."""
+"""Probabilities below this are computed from logits, since they are close to the smallest number of float32."""
 
 Floats = NDArray[np.floating[Any]]
 Ids = NDArray[np.int64]
 
 
 class BlockRows(NamedTuple):
-    """Of B conditionals of V tokens, at one temperature each, what a draw reads; K = ceil(V / BLOCK).
+    """What draws from B conditionals of V tokens need, each at its own temperature; K = ceil(V / BLOCK).
 
-    masses: (B, K) the sum of p_tau over each block. chosen: (B,) the block that the first uniform picks. inside:
-    (B, BLOCK) p_tau of its tokens, 0 past the vocabulary. beside: the same for the block of the token that stands at
-    the site. logp_old: (B,) log p_tau of that token, in nats. gap: (B,) where the draw is an argmax, the best
-    log-probability less the second best, at tau = 1; elsewhere inf. finite: (B,) False for a row that is no law:
-    not-a-number, +inf, or no token allowed.
+    masses: (B, K) the sum of p_tau over each block. chosen: (B,) the block that the first uniform chooses. inside:
+    (B, BLOCK) p_tau of its tokens, 0 beyond the vocabulary. beside: the same for the block of the present token, the
+    one at the site. logp_old: (B,) log p_tau of the present token, in nats. gap: (B,) where the draw is an argmax, the
+    largest log-probability minus the second largest, at tau = 1; elsewhere inf. finite: (B,) False for a row that is
+    not a distribution: NaN, +inf, or no allowed token.
     """
 
     masses: Floats
@@ -39,15 +40,15 @@ class BlockRows(NamedTuple):
     finite: NDArray[np.bool_]
 
     def row(self, k: int) -> "BlockRows":
-        """The k-th row alone, as a copy."""
+        """A copy of the k-th row."""
         columns: list[Any] = [column[k : k + 1].copy() for column in self]
         return BlockRows(*columns)
 
 
 def tempered_weights(rows: Floats, taus: NDArray[np.float64], cold: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """(B, V) p_tau of rows of log-probabilities, up to a factor between 1 and 1/V a row; the argmax alone where `cold`.
+    """(B, V) p_tau divided by its largest value in each row; where `cold`, 1 at the argmax and 0 elsewhere.
 
-    rows: (B, V) at tau = 1. The largest weight of a row is 1. Ties of an argmax go to the lowest id.
+    rows: (B, V) log-probabilities at tau = 1. Ties of an argmax go to the lowest id.
     """
     top = rows.max(axis=1, keepdims=True)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
@@ -60,16 +61,16 @@ def tempered_weights(rows: Floats, taus: NDArray[np.float64], cold: NDArray[np.b
 
 def block_rows(rows: Floats, old: Ids, taus: NDArray[np.float64], uniforms: NDArray[np.float64],
                cold: NDArray[np.bool_]) -> BlockRows:
-    """The BlockRows of (B, V) rows of log-probabilities at tau = 1, in float64: the reference for the device's.
+    """The BlockRows of (B, V) log-probabilities at tau = 1, in float64: the reference for device_block_rows.
 
-    old: (B,) the tokens that stand at the sites. uniforms: (B,) the first uniform of each draw. cold: (B,) True where
-    the argmax is taken in the place of a draw, as at tau = 0.
+    old: (B,) the present tokens. uniforms: (B,) the first uniform of each draw. cold: (B,) True where the argmax is
+    taken instead of a draw, as at tau = 0.
 
-    >>> found = block_rows(np.log([[0.5, 0.3, 0.2]]), np.array([1]), np.ones(1), np.zeros(1), np.zeros(1, bool))
-    >>> found.inside[0, :3].round(2), float(found.logp_old[0].round(4))
+    >>> rows = block_rows(np.log([[0.5, 0.3, 0.2]]), np.array([1]), np.ones(1), np.zeros(1), np.zeros(1, bool))
+    >>> rows.inside[0, :3].round(2), float(rows.logp_old[0].round(4))
     (array([0.5, 0.3, 0.2]), -1.204)
     """
-    finite = np.isfinite(rows.max(axis=1))  # not-a-number wins every comparison and is seen here
+    finite = np.isfinite(rows.max(axis=1))  # the maximum of a row with NaN is NaN
     if not finite.all():
         rows = np.where(finite[:, None], rows, 0.0)
     count, vocab = rows.shape
@@ -81,7 +82,7 @@ def block_rows(rows: Floats, old: Ids, taus: NDArray[np.float64], uniforms: NDAr
     with np.errstate(divide="ignore", over="ignore"):
         shares = weights[places, old]
         small = (rows[places, old].astype(np.float64) - top) / np.where(taus > 0, taus, 1.0) - np.log(totals)
-        logp_old = np.where((taus > 0) & (shares < TINY), small, np.log(shares))  # as kept distributions tell it
+        logp_old = np.where((taus > 0) & (shares < TINY), small, np.log(shares))  # as in TokenDistribution
     gap = np.full(count, np.inf)
     if vocab > 1 and cold.any():
         best = np.partition(rows[cold], -2, axis=1)[:, -2:].astype(np.float64)
@@ -94,11 +95,11 @@ def block_rows(rows: Floats, old: Ids, taus: NDArray[np.float64], uniforms: NDAr
 
 
 def choose(edges: NDArray[np.float64], uniforms: NDArray[np.float64]) -> Ids:
-    """(B,) the interval of running sums that holds each uniform: the first k with uniform * total < edges[k].
+    """(B,) the interval of cumulative sums that contains each uniform: the first k with uniform * total < edges[k].
 
-    edges: (B, K) running sums, the last of a row its total. A product that is rounded up to the total belongs to the
+    edges: (B, K) cumulative sums; the last of a row is its total. A product that rounds up to the total belongs to the
     last interval that is not empty.
     """
-    found = (edges <= (uniforms * edges[:, -1])[:, None]).sum(axis=1)
+    intervals = (edges <= (uniforms * edges[:, -1])[:, None]).sum(axis=1)
     last = (edges < edges[:, -1:]).sum(axis=1)
-    return np.asarray(np.minimum(found, last))
+    return np.asarray(np.minimum(intervals, last))

@@ -1,7 +1,14 @@
-"""What must be true of a checkpoint before a number is computed with it; each refusal says why and what to do."""
+"""Loads a checkpoint and checks that it is a trained model of the right kind before a number is computed with it.
 
+Every refusal names the reason and the next step.
+"""
+
+import gc
 import hashlib
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +16,39 @@ from mlmglauber.models.vocabulary import is_alphabet
 from mlmglauber.stream.errors import MlmError, ModelError, UsageError
 
 PROBE = "The quick brown fox jumps over the lazy dog and then it sleeps in the sun"
-"""A plain sentence: a tokenizer that cuts it into three pieces a word or more is not the model's own."""
+"""A plain sentence: a tokenizer that cuts it into three pieces per word or more is not the model's own."""
 PROBED = 8
-"""Tokens of the probe that a model is tried out with: some take few."""
+"""Number of tokens of PROBE that a model is tried with: some models take only short inputs."""
 REPEATED = 1e-3
-"""Share of the largest number by which two calls may differ: half precision rounds to so much, a dropout is above."""
+"""Maximum difference of two equal calls, as a share of the largest number: rounding of half precision stays below it,
+dropout does not."""
 DTYPES = ("auto", "float64", "float32", "bfloat16", "float16")
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Switch the garbage collector off while torch and a first model are loaded, which saves a third of that time.
+
+    Loading makes 700,000 objects that live as long as the process. Afterwards they are frozen: the collector never
+    visits them again, nor at exit. Where torch is loaded already, nothing is done.
+    """
+    if "torch" in sys.modules or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def load(name: str, label: str, *, masked: bool, revision: str | None, dtype: str, trust_remote_code: bool,
          allow_pickle: bool) -> tuple[Any, Any, dict[str, Any]]:
     """(model, tokenizer, identity) of a checkpoint with a masked or a causal language-model head, on the CPU.
 
-    label: the name that messages and records use. dtype: auto is float32. Errors: ModelError and UsageError, each with
-    its reason, before a number is computed.
+    name: a directory or a name on the hub. label: the name that messages and records use. dtype: auto is float32.
+    ModelError and UsageError for a checkpoint that is missing, damaged, unsafe or of another kind.
     """
     if dtype not in DTYPES:
         raise UsageError(f"--dtype {dtype}: no such type; {', '.join(DTYPES)}")
@@ -49,11 +75,11 @@ def load(name: str, label: str, *, masked: bool, revision: str | None, dtype: st
         auto: Any = AutoModelForMaskedLM if masked else AutoModelForCausalLM
         model, info = auto.from_pretrained(
             place, config=config, dtype=getattr(torch, "float32" if dtype == "auto" else dtype),
-            output_loading_info=True, ignore_mismatched_sizes=True,  # check_weights refuses them in one line
+            output_loading_info=True, ignore_mismatched_sizes=True,  # check_weights reports them in one line
             use_safetensors=None if allow_pickle else True, **where)
     except MlmError:
         raise
-    except Exception as error:  # a checkpoint is somebody's files: the library fails on them in any way
+    except Exception as error:  # the library raises errors of any class on damaged files
         if is_directory:
             reason = str(error).strip().split("\n")[0][:200]
             raise ModelError(f"{label}: cannot be opened ({reason}); restore its files") from error
@@ -79,14 +105,14 @@ def is_causal(name: str, revision: str | None = None) -> bool:
         offline_without_network()
     try:
         raw, _ = PretrainedConfig.get_config_dict(place, revision=revision, local_files_only=is_directory)
-    except Exception:  # load says what is wrong with it
+    except Exception:  # `load` reports what is wrong
         return False
     names = set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values())
     return any(kind in names for kind in raw.get("architectures") or [])
 
 
 def quiet_libraries() -> None:
-    """No progress bars or log lines of the libraries between our words; no warning about forks."""
+    """Switch off progress bars, log lines and fork warnings of the libraries: stderr is for this program's messages."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     from transformers.utils import logging
@@ -96,9 +122,9 @@ def quiet_libraries() -> None:
 
 
 def offline_without_network() -> None:
-    """Ask the hub once, for at most 3 seconds; where it does not answer, only its cache is looked at.
+    """Ask the hub once, for at most 3 seconds; if it does not answer, use its local cache only.
 
-    The library itself would try each file six times, half a minute in all.
+    The library itself would try each file six times, which takes half a minute.
     """
     from huggingface_hub import constants, utils
 
@@ -107,16 +133,16 @@ def offline_without_network() -> None:
         return
     try:
         utils.get_session().head(constants.ENDPOINT, timeout=3)  # type: ignore[attr-defined]
-    except Exception:  # whatever it is, it is no answer
+    except Exception:  # any error means that the hub cannot be reached
         constants.HF_HUB_OFFLINE = True
 
 
 def locate(name: str) -> tuple[str, bool]:
-    """(place, whether it is a directory). A directory is never looked for anywhere else."""
+    """(place, whether it is a local directory); ModelError for a path that does not exist or holds no model."""
     if os.path.isdir(name):
         if not any(os.path.exists(os.path.join(name, file)) for file in ("config.json", "modules.json")):
-            raise ModelError(f"{name}: a folder without config.json is no model; give the folder that save_pretrained "
-                             "wrote")
+            raise ModelError(f"{name}: the folder has no config.json, so it holds no model; give the folder that "
+                             "save_pretrained wrote")
         return name, True
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or not name:
         raise ModelError(f"{name!r}: no such directory; check the path")
@@ -124,20 +150,20 @@ def locate(name: str) -> tuple[str, bool]:
 
 
 def not_available(name: str, error: Exception) -> ModelError:
-    """One line for a name that is neither a directory nor, as far as can be known, on the hub or in its cache."""
+    """The error for a name that is not a directory and that neither the hub nor its cache provides."""
     reason = str(error).strip().split("\n")[0][:200]
-    return ModelError(f"{name}: neither a directory here nor to be had from the hub ({reason}); give a local "
+    return ModelError(f"{name}: not a local directory, and not available from the hub ({reason}); give a local "
                       "directory, or fetch the model first where there is a network")
 
 
 def check_remote_code(name: str, configs: list[dict[str, Any]], trusted: bool) -> None:
-    """A model that brings code of its own would load as something else without it: with the same names, silently."""
+    """Refuse a model that needs code of its own: without the code it would load, silently, as another model."""
     if not trusted and any("auto_map" in config for config in configs):
         raise ModelError(f"{name}: the model needs code of its own; read it, then allow it with --trust-remote-code")
 
 
 def check_masked(name: str, config: Any) -> None:
-    """Refuse causal models, encoders of other tasks, and anything else without a masked-language-model head."""
+    """Refuse causal models, encoders for other tasks, and all other models without a masked-language-model head."""
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
     known = MODEL_FOR_MASKED_LM_MAPPING_NAMES
@@ -152,20 +178,20 @@ def check_masked(name: str, config: Any) -> None:
 
 
 def check_format(name: str, folder: str) -> None:
-    """Pickles can run code when they are read."""
+    """Refuse weights in pickles, which can run code when they are loaded."""
     if any(Path(folder).glob("*.bin")) and not any(Path(folder).glob("*.safetensors")):
         raise ModelError(f"{name}: its weights are pickles, which can run code; save the model again as safetensors, "
-                         "or give --allow-pickle if you trust whoever made it")
+                         "or give --allow-pickle if you trust its author")
 
 
 def check_tokenizer(name: str, tokenizer: Any, embeddings: int, masked: bool = True) -> None:
-    """The tokenizer has a mask token if one is needed, fits the embedding and cuts plain English as the model's own."""
+    """Refuse a tokenizer without a needed mask token, with more tokens than the model, or that splits plain words."""
     if masked and tokenizer.mask_token_id is None:
         raise UsageError(f"{name}: its tokenizer has no mask token; give a masked language model")
-    tokens = 1 + max(tokenizer.get_vocab().values())  # not its length: a vocabulary may have holes
+    tokens = 1 + max(tokenizer.get_vocab().values())  # not len(): ids may have gaps
     if tokens > embeddings:
-        raise ModelError(f"{name}: its tokenizer has {tokens} tokens, the model {embeddings}; they do not "
-                         "belong together, restore the model's own tokenizer")
+        raise ModelError(f"{name}: its tokenizer has {tokens} tokens, the model has {embeddings}; restore "
+                         "the model's own tokenizer")
     pieces, words = len(tokenizer.encode(PROBE, add_special_tokens=False)), len(PROBE.split())
     if not is_alphabet(len(tokenizer)) and pieces >= 3 * words:
         raise ModelError(f"{name}: its tokenizer cuts {words} plain words into {pieces} pieces; tokenizer files are "
@@ -173,7 +199,7 @@ def check_tokenizer(name: str, tokenizer: Any, embeddings: int, masked: bool = T
 
 
 def check_weights(name: str, model: Any, info: dict[str, Any]) -> None:
-    """Every weight came from the file, in its own shape, and is a number: a random head would look like a model."""
+    """Refuse weights that are missing (they would be random), have another shape, or are not finite."""
     missing = sorted(key for key in info["missing_keys"] if not key.endswith("position_ids"))
     if missing:
         some = ", ".join(missing[:4]) + (" ..." if len(missing) > 4 else "")
@@ -187,7 +213,7 @@ def check_weights(name: str, model: Any, info: dict[str, Any]) -> None:
 
 
 def check_finite(name: str, model: Any) -> None:
-    """Every weight is a number."""
+    """ModelError where a weight holds a value that is not finite."""
     import torch
 
     for key, weight in model.named_parameters():
@@ -196,7 +222,7 @@ def check_finite(name: str, model: Any) -> None:
 
 
 def check_repeats(name: str, model: Any, tokenizer: Any) -> None:
-    """Two calls on one text give the same numbers: a dropout left on, in code of the model's own, would not."""
+    """ModelError where two calls on one text differ, as with a dropout that the model's own code leaves on."""
     import torch
 
     tokens = torch.tensor([tokenizer.encode(PROBE)[:PROBED]])
@@ -206,15 +232,15 @@ def check_repeats(name: str, model: Any, tokenizer: Any) -> None:
 
 
 def check_equal(name: str, first: Any, second: Any) -> None:
-    """ModelError for the answers of two calls that differ by more than rounding may make."""
+    """ModelError where the results of two calls differ by more than rounding."""
     difference = float((first - second).abs().max())
     if difference > REPEATED * max(1.0, float(first.abs().max())):
-        raise ModelError(f"{name}: the same input gave other numbers at the second call (by up to {difference:.2g}); "
-                         "switch off what is random in the model, a dropout most likely")
+        raise ModelError(f"{name}: two calls on the same input differ by up to {difference:.2g}; switch off what is "
+                         "random in the model, most likely a dropout")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether a computation failed for want of memory, on a GPU or on the CPU."""
+    """Whether a computation failed because memory ran out, on a GPU or on the CPU."""
     import torch
 
     return isinstance(error, (MemoryError, torch.OutOfMemoryError)) or "can't allocate memory" in str(error)

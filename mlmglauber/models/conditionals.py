@@ -1,5 +1,6 @@
-"""The one door to every model: single-site conditionals, and the exact table that tests stand on."""
+"""What every model provides: single-site conditionals p_i(v | x_-i); and exact ones from tables of numbers."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple, Protocol
@@ -12,14 +13,14 @@ from mlmglauber.models.blocks import Floats as Floats
 from mlmglauber.models.blocks import Ids as Ids
 
 FILL = -1
-"""What fills up a shorter state on the right when states of several lengths share one array."""
+"""Fills up shorter states on the right where states of several lengths share one array."""
 
 
 class Draws(NamedTuple):
-    """B conditionals that are to be drawn from, one draw each.
+    """B draws, one from each of B conditionals.
 
-    ids: (B, n) states, shorter ones filled up with FILL. sites: (B,) one site each. taus: (B,) temperatures. uniforms:
-    (B,) the first uniform of each draw. cold: (B,) True where the argmax is taken in the place of a draw.
+    ids: (B, n) states, shorter ones filled up with FILL. sites: (B,) one site per state. taus: (B,) temperatures.
+    uniforms: (B,) the first uniform of each draw. cold: (B,) True where the argmax is taken instead of a draw.
     """
 
     ids: Ids
@@ -30,12 +31,12 @@ class Draws(NamedTuple):
 
     @property
     def old(self) -> Ids:
-        """(B,) the tokens that stand at the sites."""
+        """(B,) the tokens at the sites."""
         return self.ids[np.arange(len(self.ids)), self.sites]
 
 
 def stack(states: Sequence[Ids]) -> Ids:
-    """States of several lengths as one (B, n) array, shorter ones filled up with FILL on the right."""
+    """One (B, n) array of states of several lengths, shorter ones filled up with FILL on the right."""
     width = max(map(len, states))
     if all(len(ids) == width for ids in states):
         return np.array(states, dtype=np.int64)
@@ -46,73 +47,105 @@ def stack(states: Sequence[Ids]) -> Ids:
 
 
 class Conditional(Protocol):
-    """Anything that answers: with site i masked, how likely is each token there?"""
+    """Anything that answers: how likely is each token at a masked site, given the other tokens?
+
+    Implementations inherit from this class. The optional abilities, which begin at `has_second_way`, have defaults.
+    """
 
     vocab_size: int
     allowed: NDArray[np.bool_]
     """(V,) True for the tokens that may be drawn; the others have probability 0."""
     levels: int
-    """Number of precisions in which it answers, from the fastest, 0, to the one that defines the chain, levels - 1."""
+    """Number of precisions that the conditional can be computed in: 0 is the fastest, levels - 1 defines the chain."""
 
     @property
     def rows(self) -> int:
-        """How many states go through it at once; more are cut into batches."""
+        """Number of states in one batch; more states are computed in several batches."""
         ...
 
+    @abstractmethod
     def log_probs(self, ids: Ids, sites: Ids) -> Floats:
-        """Log-probabilities at tau = 1, in nats, renormalised over the allowed tokens.
+        """Log-probabilities at tau = 1, in nats, normalised over the allowed tokens.
 
-        ids: (B, n) states, content tokens only, shorter ones filled up with FILL on the right.
-        sites: (B,) one site for each state; the token that stands there has no influence.
-        Returns (B, V), float32 or better, -inf where a token is not allowed.
+        ids: (B, n) states of content tokens, shorter ones filled up with FILL on the right. sites: (B,) one site per
+        state; the token at the site has no influence. Returns (B, V), float32 or better, -inf for tokens that are not
+        allowed.
         """
-        ...
 
+    @abstractmethod
     def log_probs_at(self, ids: Ids, sites: Ids, level: int) -> Floats:
-        """The same in one of the `levels`; -1 is the one that defines the chain."""
-        ...
+        """Like log_probs, in one of the `levels`; -1 is the one that defines the chain."""
 
+    @abstractmethod
     def weigh(self, draws: Draws, level: int = 0) -> BlockRows:
-        """What draws from these conditionals read, in one of the `levels`; few numbers a row, not V."""
-        ...
+        """What one draw from each of these conditionals needs, in one of the `levels`: few numbers per row, not V."""
+
+    has_second_way: bool = False
+    """Whether the same numbers can be computed again by another way through the hardware, which shows the rounding."""
+
+    def log_probs_again(self, ids: Ids, sites: Ids) -> Floats:
+        """Like log_probs, by another way through the hardware. TypeError unless `has_second_way`."""
+        raise TypeError(f"{type(self).__name__} is computed in one way only")
+
+    has_joint: bool = False
+    """Whether the model gives log P(x) of whole states, as a causal model does; it may have no log_probs then."""
+
+    def joint(self, ids: Ids, way: int = 0, again: bool = False) -> NDArray[np.float64]:
+        """(B,) log P(x) in nats of (B, n) states. TypeError unless `has_joint`.
+
+        way, again: choose one of several ways through the hardware, whose results differ by rounding.
+        """
+        raise TypeError(f"{type(self).__name__} has no joint distribution")
+
+    def left_log_probs(self, ids: Ids, sites: Ids) -> Floats:
+        """(B, V) log p(v | tokens left of the site), in nats. TypeError unless `has_joint`."""
+        raise TypeError(f"{type(self).__name__} has no joint distribution")
 
 
 class TextModel(Conditional, Protocol):
-    """A conditional with words: what a command needs to read texts and write them."""
+    """A conditional with a tokenizer: what a command needs to read and to write texts."""
 
     max_sites: int
-    """The longest state that the model takes, in content tokens."""
+    """Maximum number of content tokens of a state."""
     mask_id: int | None
-    """The token that stands for no token, None for a table."""
+    """The mask token; None for a model without one, such as a table."""
     unknown_id: int | None
-    """The token that stands for what the vocabulary lacks; None where there is none."""
+    """The unknown token; None where there is none."""
+    prefix: Sequence[int] = ()
+    """The special tokens that the model puts before each text."""
+    model: Any = None
+    """The neural network, a torch module; None for a table."""
 
+    @abstractmethod
     def check_ids(self, ids: Sequence[int]) -> None:
-        """RecordError for ids that cannot be a state: out of range, or special tokens (an unknown token may stand)."""
-        ...
+        """RecordError for ids that cannot be a state: out of range, or special tokens other than the unknown one."""
 
+    @abstractmethod
     def encode(self, text: str) -> list[int]:
         """Content token ids of a text; special tokens written in the text are plain text."""
-        ...
 
+    @abstractmethod
     def decode(self, ids: Sequence[int]) -> str:
-        """A text for people; not to be tokenised again."""
-        ...
+        """The text of token ids, for people; tokenising it again may give other ids."""
 
+    @abstractmethod
     def describe(self) -> dict[str, Any]:
-        """What the run record says of the model: name, hash, dtype, device, tokenizer, versions."""
-        ...
+        """The fields of the run record that identify the model: name, hash, number format, device, versions, ..."""
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """Tokens as the vocabulary spells them, for example ##ly; by default what `decode` makes of each."""
+        return [self.decode([token]) for token in ids]
+
+    def token_vectors(self) -> NDArray[np.float32]:
+        """(V, d) input embeddings of the tokens; by default unit vectors, all equally far from each other."""
+        return np.eye(self.vocab_size, dtype=np.float32)
 
 
-class OneLevel:
-    """A conditional of which log_probs itself defines the chain: what is left to answer, in numpy and float64."""
+class OneLevel(Conditional):
+    """A conditional with one level: log_probs itself defines the chain, and draws are prepared in numpy and float64."""
 
     levels = 1
     rows = 64
-
-    def log_probs(self, ids: Ids, sites: Ids) -> Floats:
-        """See Conditional."""
-        raise NotImplementedError
 
     def log_probs_at(self, ids: Ids, sites: Ids, level: int) -> Floats:
         """See Conditional."""
@@ -125,9 +158,10 @@ class OneLevel:
 
 
 class TableConditional(OneLevel):
-    """Conditionals from tables of numbers: exact, tiny, no torch.
+    """Exact conditionals from tables of numbers, without torch.
 
-    tables[i] has shape (V,) * n: its first n - 1 axes are the other sites in order, its last is the token at site i.
+    tables[i] has shape (V,) * n: the first n - 1 axes are the other sites in order, the last is the token at site i.
+    ValueError for tables of another shape, and for rows that are not probability distributions.
 
     >>> table = TableConditional([[[.8, .2], [.3, .7]], [[.6, .4], [.5, .5]]])
     >>> np.exp(table.log_probs(np.array([[0, 1]]), np.array([0]))).round(3)
@@ -143,14 +177,16 @@ class TableConditional(OneLevel):
             if table.shape != wanted:
                 raise ValueError(f"the table of site {i} has shape {table.shape}; {self.sites} sites need {wanted}")
             if not (np.isfinite(table).all() and (table >= 0).all() and np.allclose(table.sum(-1), 1, atol=1e-9)):
-                raise ValueError(f"the table of site {i} has a row that is no probability law; each must sum to 1")
+                raise ValueError(f"the table of site {i} has a row that is not a probability distribution; each must "
+                                 "sum to 1")
         self.allowed = np.ones(self.vocab_size, bool) if allowed is None else np.asarray(allowed, bool)
         if self.allowed.shape != (self.vocab_size,) or not self.allowed.any():
-            raise ValueError(f"allowed: shape {self.allowed.shape}; one truth value a token is needed, a true one too")
+            raise ValueError(f"allowed: shape {self.allowed.shape}; give one truth value per token, at least one of "
+                             "them true")
 
     @classmethod
     def from_joint(cls, joint: Any) -> "TableConditional":
-        """The compatible conditionals of a joint law, an array of shape (V,) * n."""
+        """The conditionals of a joint distribution, an array of shape (V,) * n."""
         joint = np.asarray(joint, dtype=np.float64)
         tables = []
         for i in range(joint.ndim):
@@ -171,5 +207,5 @@ class TableConditional(OneLevel):
             return np.asarray(np.log(rows / rows.sum(1, keepdims=True)))
 
     def states(self) -> Ids:
-        """All V ** n states, (V ** n, n), the last site running fastest."""
+        """(V ** n, n) all states; the token at the last site changes fastest."""
         return np.array(list(product(range(self.vocab_size), repeat=self.sites)), dtype=np.int64)

@@ -1,6 +1,6 @@
-"""BlockRows on the device of the model: of V logits a row, what comes back are the masses of blocks and two blocks.
+"""Computes BlockRows on the model's device, so that block masses and two blocks are copied back, not V logits per row.
 
-The same code runs on a CPU and on a GPU. Rows are taken a few at a time on a CPU, so that they stay in its cache.
+The same code runs on a CPU and on a GPU. A CPU takes few rows at a time, so that they stay in its cache.
 """
 
 from typing import Any
@@ -10,14 +10,14 @@ import numpy as np
 from mlmglauber.models.blocks import BLOCK, TINY, BlockRows
 
 CACHED = 1 << 18
-"""Maximum number of logits that are tempered together on a CPU: 1 MiB in float32."""
+"""Maximum number of logits that a CPU processes at a time: 1 MiB in float32."""
 
 
 def device_block_rows(torch: Any, logits: Any, old: Any, taus: Any, uniforms: Any, cold: Any) -> BlockRows:
-    """The BlockRows of (B, V) logits, a float32 or float64 tensor that may be overwritten; -inf for a banned token.
+    """The BlockRows of (B, V) logits, -inf for banned tokens.
 
-    old, taus, uniforms, cold: (B,) tensors on the device of the logits, as in blocks.block_rows; taus and uniforms are
-    float64.
+    logits: a float32 or float64 tensor, which is overwritten. old, taus, uniforms, cold: (B,) tensors on the same
+    device, as in blocks.block_rows; taus and uniforms are float64.
     """
     rows = len(logits) if logits.is_cuda else max(1, CACHED // logits.shape[1])
     parts = [_part(torch, *(tensor[k : k + rows] for tensor in (logits, old, taus, uniforms, cold)))
@@ -29,7 +29,7 @@ def device_block_rows(torch: Any, logits: Any, old: Any, taus: Any, uniforms: An
 def _part(torch: Any, logits: Any, old: Any, taus: Any, uniforms: Any, cold: Any) -> tuple[Any, ...]:
     count, vocab = logits.shape
     places = torch.arange(count, device=logits.device)
-    top = logits.amax(dim=1)  # not-a-number wins every comparison
+    top = logits.amax(dim=1)  # the maximum of a row with NaN is NaN
     finite = torch.isfinite(top)
     gap = torch.full((count,), torch.inf, dtype=torch.float64, device=logits.device)
     some_cold = bool(cold.any())
@@ -60,12 +60,12 @@ def _part(torch: Any, logits: Any, old: Any, taus: Any, uniforms: Any, cold: Any
 
 
 def _block(torch: Any, shares: Any, blocks: Any) -> Any:
-    """(B, BLOCK) the shares of one block of each row, 0 past the vocabulary."""
+    """(B, BLOCK) probabilities of one block of each row, 0 beyond the vocabulary."""
     ids = blocks[:, None] * BLOCK + torch.arange(BLOCK, device=shares.device)
-    found = shares.gather(1, ids.clamp(max=shares.shape[1] - 1))
-    return torch.where(ids < shares.shape[1], found, torch.zeros_like(found))
+    values = shares.gather(1, ids.clamp(max=shares.shape[1] - 1))
+    return torch.where(ids < shares.shape[1], values, torch.zeros_like(values))
 
 
 def as_tensors(torch: Any, device: str, *arrays: np.ndarray[Any, Any]) -> list[Any]:
-    """Arrays as tensors on a device."""
+    """The arrays as tensors on a device."""
     return [torch.from_numpy(np.ascontiguousarray(array)).to(device) for array in arrays]

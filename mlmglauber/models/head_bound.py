@@ -1,11 +1,11 @@
-"""How far a context can move a model's logits: a bound that its head alone proves, for every text.
+"""A bound on how much the context can change a conditional, proved by the model's head alone, for every text.
 
-In BERT, RoBERTa, ELECTRA, ALBERT, DistilBERT, ModernBERT and their like the decoder reads a LayerNorm,
+In BERT, RoBERTa, ELECTRA, ALBERT, DistilBERT, ModernBERT and similar models the input of the decoder is a LayerNorm,
 
     y = g * u + b,   u = (h - mean h) / sqrt(var h + e),   so |u|^2 = d var h / (var h + e) <= d,
     l(v) = W_v . y + c_v = (g * W_v) . u + W_v . b + c_v.
 
-Let u and u' belong to two contexts. In the difference of differences of two tokens' logits, b and c cancel:
+Let u and u' belong to two contexts. In the difference between them of l(v) - l(w), b and c cancel:
 
     [l(v) - l(w)] - [l'(v) - l'(w)] = (g * W_v - g * W_w) . (u - u')  <=  |g * W_v - g * W_w| 2 sqrt(d)
 
@@ -14,9 +14,9 @@ and log p - log p' of two conditionals of one site has an oscillation (largest m
 
     D = 4 sqrt(d) R.
 
-Tempering divides it by tau, and laws whose log-ratio oscillates by D / tau are at most tanh(D / (4 tau)) apart in total
-variation (two letters of probabilities 1 / (1 + exp(-+ D / (2 tau))) reach it). This is a statement about the model's
-weights in exact arithmetic, whatever its encoder does; a computed conditional adds its rounding.
+Tempering divides it by tau. Two distributions whose log-ratio oscillates by D / tau have a total variation distance of
+at most tanh(D / (4 tau)); two letters of probabilities 1 / (1 + exp(-+ D / (2 tau))) attain it. The bound holds for the
+model's weights in exact arithmetic and for any encoder; computed conditionals add rounding.
 """
 
 from collections.abc import Iterator
@@ -27,28 +27,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 BLOCK = 8192
-"""Rows of the decoder made float64 at a time."""
+"""Number of rows of the decoder that are converted to float64 at a time."""
 OUTERMOST = 1024
-"""The centre of the ball is found from so many rows; its radius is then measured over all."""
+"""Number of rows from which the centre of the ball is computed; the radius is then measured over all rows."""
 STEPS = 1000
-"""Steps towards the centre: after k the radius is within a factor 1 + 1 / sqrt(k) (Badoiu and Clarkson 2003)."""
+"""Number of steps towards the centre; after k steps the radius is at most 1 + 1 / sqrt(k) times the smallest one
+(Badoiu and Clarkson 2003)."""
 
 Rows = NDArray[np.float64]
 
 
 class HeadBound(NamedTuple):
-    """D in nats at tau = 1, None where the head proves none, and then the reason."""
+    """oscillation: D in nats at tau = 1, None where the head gives no bound. reason: why it gives none."""
 
     oscillation: float | None
     reason: str | None
 
 
 def head_bound(model: Any) -> HeadBound:
-    """D of a model's head, after a forward pass has shown that the decoder reads a LayerNorm and makes the logits.
+    """The bound D of a TextModel.
 
-    model: a TextModel; all but a MaskedLM have no head.
+    A forward pass checks that the input of the decoder is a LayerNorm and that its output is the logits.
     """
-    if not hasattr(model, "model"):
+    if model.model is None:
         return HeadBound(None, "a table of conditionals has no head")
     norm, reason = _norm_before_decoder(model)
     if norm is None:
@@ -60,13 +61,13 @@ def head_bound(model: Any) -> HeadBound:
 
 
 def _norm_before_decoder(lm: Any) -> tuple[Any, str]:
-    """The LayerNorm whose output is the decoder's very input while the decoder's output is the logits; or why none is.
+    """(the LayerNorm whose output is the decoder's input, ""), or (None, the reason why there is no such LayerNorm).
 
-    The tensors must be the same objects: whatever stood between, such as a cap on the logits, would make new ones.
+    The tensors must be the same objects: any operation between, such as a cap on the logits, would make new ones.
     """
     decoder = lm.model.get_output_embeddings()
     if not _is_plain(decoder, "Linear"):
-        return None, "the decoder is no plain linear layer"
+        return None, "the decoder is not a plain linear layer"
     norms: list[tuple[Any, Any]] = []
     passed: dict[str, Any] = {}
 
@@ -103,7 +104,7 @@ def _float64(tensor: Any) -> Rows:
 
 
 class _Scaled:
-    """The rows g * W_v of the allowed tokens, made float64 block by block: a large vocabulary is never held so."""
+    """The rows g * W_v of the allowed tokens, computed in float64 on access, so that they are never all in memory."""
 
     def __init__(self, weight: Any, gain: Rows, tokens: NDArray[np.int64]) -> None:
         self.weight, self.gain, self.tokens = weight, gain, tokens
@@ -121,10 +122,9 @@ def _blocks(rows: Any) -> Iterator[Rows]:
 
 
 def enclosing_radius(rows: Any) -> float:
-    """The radius of a ball around all rows, as a rule a few per cent above the least one.
+    """The radius of a ball that contains all rows, usually a few per cent above the smallest one.
 
-    rows: (V, d), an array or what makes the rows that it is asked for. Any centre gives a ball that holds them all, so
-    the result is a bound however good the centre is.
+    rows: (V, d), an array or an object that computes rows on access. The result is an upper bound for any centre.
 
     >>> enclosing_radius(np.array([[0.0, 0.0], [2.0, 0.0], [1.0, 0.5]])) < 1.05
     True
@@ -134,11 +134,11 @@ def enclosing_radius(rows: Any) -> float:
     outermost = rows[np.sort(np.argsort(-distances, kind="stable")[:OUTERMOST])]
     squares = (outermost**2).sum(axis=1)
     for k in range(1, STEPS + 1):
-        # |a - c|^2 - |c|^2: the norm of the centre is the same for all
+        # |a - c|^2 - |c|^2, since |c|^2 is the same for all rows
         farthest = outermost[int((squares - 2 * outermost @ centre).argmax())]
         centre = centre + (farthest - centre) / (k + 1)
     radius = min(float(distances.max()), float(_distances(rows, centre).max()))
-    return radius * (1 + 1e-9)  # float64's own rounding
+    return radius * (1 + 1e-9)  # for the rounding of float64
 
 
 def _distances(rows: Any, centre: Rows) -> Rows:

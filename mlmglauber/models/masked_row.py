@@ -1,8 +1,8 @@
-"""Compute what follows the last attention for the masked row alone, which is the only one whose logits are wanted.
+"""Computes everything after the last attention for the masked site only, since only its logits are needed.
 
-A conditional needs the last hidden state at its own site, (B, 1, H) of (B, width, H). The last layer's attention reads
-all sites, but everything after it acts on each row by itself: cutting there saves three quarters of the last layer, and
-cutting before the head saves (B, width, V) logits.
+A conditional needs the last hidden state at its own site, (B, 1, H) of (B, width, H). The last attention reads all
+sites, but later layers act on each site separately. A cut there saves three quarters of the last layer, and a cut
+before the head saves (B, width, V) logits.
 """
 
 import inspect
@@ -10,16 +10,16 @@ from typing import Any
 
 
 class MaskedRow:
-    """Cuts the hidden states of a model to one row of each member of a batch. Set `rows`, (B,), before each pass."""
+    """Reduces the hidden states of a model to one site per state. Set `rows`, (B,) sites, before each forward pass."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
         self.rows: Any = None
 
     def attach(self, model: Any, early: bool = True) -> "list[Any]":
-        """Cut behind the encoder and, if `early`, already after the last attention where the family has a place for it.
+        """Add hooks that cut after the encoder and, with `early`, already after the last attention if possible.
 
-        Returns the hooks, which can be removed.
+        Returns the hooks, so that they can be removed.
         """
         hooks = [model.base_model.register_forward_hook(self._after_encoder)]
         place = _after_last_attention(model.base_model) if early else None
@@ -36,7 +36,7 @@ class MaskedRow:
 
     def _after_encoder(self, module: Any, arguments: Any, output: Any) -> Any:
         hidden = output[0]
-        if hidden.shape[1] == 1:  # cut already, or of one token
+        if hidden.shape[1] == 1:  # cut already, or only one token
             return output
         rows = self._cut(hidden)
         if isinstance(output, tuple):
@@ -46,7 +46,7 @@ class MaskedRow:
 
 
 def _after_last_attention(encoder: Any) -> Any:
-    """The module that joins the last attention to its residual input, as BERT and its relatives have it; else None."""
+    """The module after the last attention, which adds its residual input; None for models not built like BERT."""
     places = [module for name, module in encoder.named_modules() if name.endswith("attention.output")
               and list(inspect.signature(module.forward).parameters) == ["hidden_states", "input_tensor"]]
     return places[-1] if places else None

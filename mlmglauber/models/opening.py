@@ -1,18 +1,22 @@
-"""From the name of a model to the model."""
+"""Opens the model that a name stands for."""
 
 from pathlib import Path
 from typing import Any
 
 from mlmglauber.models.batch_size import BatchSize
+from mlmglauber.models.checkpoint import is_causal, no_garbage_collection
 from mlmglauber.models.conditionals import TextModel
-from mlmglauber.models.importing import uncollected
 from mlmglauber.stream.errors import ModelError
 
 BUNDLED = "tiny-en"
+"""The model that comes with the package."""
 
 
 def open_model(name: str, **options: Any) -> TextModel:
-    """`tiny-en` is the bundled model, FILE.json a table of conditionals, anything else a directory or hub name."""
+    """The model of a name: "tiny-en" is the bundled one, FILE.json a table, others are directories or names on the hub.
+
+    options: those of MaskedLM.open; a table uses `rows` only. ModelError where the model is missing or cannot be used.
+    """
     if name.endswith(".json"):
         from mlmglauber.models.table_text import TableText
 
@@ -24,17 +28,15 @@ def open_model(name: str, **options: Any) -> TextModel:
     if name == BUNDLED:
         folder = Path(__file__).parent / "tiny_en"
         if not (folder / "model.safetensors").exists():
-            raise ModelError("the bundled model tiny-en is not in this installation; reinstall, or give --model")
+            raise ModelError("the bundled model tiny-en is missing; reinstall mlmglauber, or give --model")
         return MaskedLM.open(str(folder), label=BUNDLED, **options)
     return MaskedLM.open(name, **options)
 
 
 def open_scorer(name: str, **options: Any) -> TextModel:
-    """As open_model, and a causal language model beside: it has no conditionals, but a joint law (CausalLM.joint)."""
+    """Like open_model, but a causal language model is accepted too: it has `joint` in place of conditionals."""
     if not name.endswith(".json") and name != BUNDLED:
-        from mlmglauber.models.checkpoint import is_causal
-
-        with uncollected():
+        with no_garbage_collection():
             if is_causal(name, options.get("revision")):
                 from mlmglauber.models.causal_lm import CausalLM
 

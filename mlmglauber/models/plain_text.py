@@ -1,4 +1,4 @@
-"""Texts to content ids, where a special token written out in a text is plain text: its characters, not the token."""
+"""Tokenises texts so that a special token written in a text is plain text: its characters, not the token."""
 
 import json
 import re
@@ -8,25 +8,25 @@ from typing import Any
 from mlmglauber.models.vocabulary import marked
 
 HIDDEN = "\U0010ffff"
-"""Put before a special token's name it makes a name that no text holds: a noncharacter of Unicode."""
+"""A Unicode noncharacter; before the name of a special token it makes a name that no text contains."""
 
 PART = 1 << 14
-"""Characters that are tokenised at a time: a tokenizer holds some 500 bytes for each."""
+"""Number of characters tokenised at a time; a tokenizer needs about 500 bytes of memory for each."""
 LONGEST_WORD = 1 << 16
-"""A longer run without a space is cut where that many characters end, wherever that is in a word."""
+"""Maximum number of characters without a space in a part; a longer run is cut within a word."""
 SPACE_AHEAD = re.compile(r"(?<=\S)(?= )")
 
 
 def parts(text: str) -> Iterator[str]:
-    """A text in parts of about PART characters, which begin with a space: the ids of the parts are those of the text.
+    """A text in parts of about PART characters, cut before spaces, so that the parts have the tokens of the text.
 
-    That holds for tokenizers that cut a text into words at spaces first, and but for the neighbourhood of the cut also
-    within a run of more than LONGEST_WORD characters without a space.
+    This holds for tokenizers that first divide a text at spaces. Near a cut within a run of more than LONGEST_WORD
+    characters without a space, tokens may differ.
     """
     start = 0
     while len(text) - start > PART:
-        found = SPACE_AHEAD.search(text, start + PART, start + LONGEST_WORD)
-        end = found.start() if found is not None else min(start + LONGEST_WORD, len(text))
+        space = SPACE_AHEAD.search(text, start + PART, start + LONGEST_WORD)
+        end = space.start() if space is not None else min(start + LONGEST_WORD, len(text))
         yield text[start:end]
         start = end
     if start < len(text) or not text:
@@ -34,11 +34,11 @@ def parts(text: str) -> Iterator[str]:
 
 
 def plain_encoder(tokenizer: Any) -> Callable[[str], list[int]]:
-    """A function from a text to its ids, without the model's special tokens around it or, but for unk, inside it.
+    """A function from a text to its token ids, without special tokens around or in it, the unknown token aside.
 
-    Most tokenizers can be told to leave special tokens alone. Two kinds cannot. A Unigram or a word-level model has
-    them among its own pieces: there the pieces are renamed. The tokenizers written in Python split by a list of their
-    own: there they are taken off it, and one that still comes out, as a word, is the unknown token.
+    Most tokenizers have an option for this. Two kinds have none. Unigram and word-level models have special tokens
+    among their pieces, so these are renamed. Tokenizers written in Python split a text by a list of special tokens, so
+    these are removed from the list; a special token that still results becomes the unknown token.
     """
     special = set(tokenizer.all_special_tokens)
     special |= {added.content for added in tokenizer.added_tokens_decoder.values() if added.special}
@@ -47,9 +47,9 @@ def plain_encoder(tokenizer: Any) -> Callable[[str], list[int]]:
     backend = tokenizer.backend_tokenizer
     backend.no_truncation()
     backend.no_padding()
-    tokenizer.split_special_tokens = True  # without it the next tokenizer.encode() sets the backend's switch back
+    tokenizer.split_special_tokens = True  # else tokenizer.encode() resets the backend
     backend.encode_special_tokens = True
-    if json.loads(backend.to_str())["model"]["type"] != "BPE":  # whose pieces come from merges, and none merges to one
+    if json.loads(backend.to_str())["model"]["type"] != "BPE":  # BPE merges never result in one
         backend = _renamed(backend, special)
 
     def encode(text: str) -> list[int]:
@@ -59,7 +59,7 @@ def plain_encoder(tokenizer: Any) -> Callable[[str], list[int]]:
 
 
 def _renamed(backend: Any, special: set[str]) -> Any:
-    """A copy of a backend tokenizer, for encoding only, with the same ids, where no text spells a special token."""
+    """A copy of a backend tokenizer with the same ids whose special tokens have names that no text contains."""
     from tokenizers import Tokenizer
 
     whole = json.loads(backend.to_str())

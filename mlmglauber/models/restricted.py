@@ -1,9 +1,10 @@
-"""A model whose vocabulary is restricted to a few tokens, the rest renormalised."""
+"""A model restricted to a few tokens, whose probabilities are renormalised."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mlmglauber.models.blocks import BlockRows, block_rows
 from mlmglauber.models.conditionals import Draws, Floats, Ids, TextModel
@@ -11,11 +12,10 @@ from mlmglauber.models.words import token_of
 from mlmglauber.stream.errors import RecordError, UsageError
 
 
-class RestrictedModel:
-    """A TextModel over another one: only `tokens` are ever drawn, p(v | x_-i) = q(v | x_-i) / sum_{w in tokens} q(w).
+class RestrictedModel(TextModel):
+    """A TextModel over a base model q that draws only `tokens`: p(v | x_-i) is proportional to q(v | x_-i).
 
-    Other tokens may stand in a state, as context; at a free site they are left and never come back. The base model
-    cuts what it is asked into batches as it does alone.
+    Other tokens may be in a state, as context; once replaced at a free site they never return.
     """
 
     def __init__(self, base: TextModel, tokens: Sequence[int]) -> None:
@@ -26,9 +26,8 @@ class RestrictedModel:
         self.allowed = np.zeros(base.vocab_size, dtype=bool)
         self.allowed[self.tokens] = True
         self.allowed &= base.allowed
-
-        if hasattr(base, "log_probs_again"):
-            self.log_probs_again = lambda ids, sites: self._restricted(base.log_probs_again(ids, sites))
+        self.has_second_way = base.has_second_way
+        self.prefix = base.prefix
 
     @property
     def rows(self) -> int:
@@ -43,6 +42,10 @@ class RestrictedModel:
         """See Conditional."""
         return self._restricted(self.base.log_probs_at(ids, sites, level))
 
+    def log_probs_again(self, ids: Ids, sites: Ids) -> Floats:
+        """See Conditional."""
+        return self._restricted(self.base.log_probs_again(ids, sites))
+
     def weigh(self, draws: Draws, level: int = 0) -> BlockRows:
         """See Conditional."""
         rows = self.log_probs_at(draws.ids, draws.sites, level)
@@ -50,15 +53,15 @@ class RestrictedModel:
 
     def _restricted(self, rows: Floats) -> Floats:
         kept = rows[:, self.tokens].astype(np.float64)
-        with np.errstate(invalid="ignore"):  # where no token is left the row is no law, and is seen to be none
+        with np.errstate(invalid="ignore"):  # without a finite logit the row becomes nan, which the chains report
             kept -= kept.max(axis=1, keepdims=True)
             kept -= np.log(np.exp(kept).sum(axis=1, keepdims=True))
-        found = np.full_like(rows, -np.inf)
-        found[:, self.tokens] = kept
-        return found
+        result = np.full_like(rows, -np.inf)
+        result[:, self.tokens] = kept
+        return result
 
     def check_ids(self, ids: Sequence[int]) -> None:
-        """See TextModel: what the base model takes, tokens outside the restriction too."""
+        """See TextModel: tokens outside the restriction may be in a state."""
         self.base.check_ids(ids)
 
     def encode(self, text: str) -> list[int]:
@@ -69,13 +72,21 @@ class RestrictedModel:
         """See TextModel."""
         return self.base.decode(ids)
 
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """See TextModel."""
+        return self.base.pieces(ids)
+
+    def token_vectors(self) -> NDArray[np.float32]:
+        """See TextModel."""
+        return self.base.token_vectors()
+
     def describe(self) -> dict[str, Any]:
-        """What the base model says of itself, and how many tokens are never drawn."""
+        """See TextModel: the fields of the base model, with the number of tokens that are never drawn."""
         return self.base.describe() | {"banned": int((~self.allowed).sum())}
 
 
 def tokens_of(model: TextModel, words: str, option: str) -> list[int]:
-    """The tokens of words with commas between, for an option; UsageError for a word that is no single piece."""
+    """The tokens of comma-separated words, the value of an option; UsageError for a word of several tokens."""
     tokens: dict[int, str] = {}
     for word in words.split(","):
         try:
@@ -83,6 +94,7 @@ def tokens_of(model: TextModel, words: str, option: str) -> list[int]:
         except RecordError as error:
             raise UsageError(f"{option}: {error.what}") from error
         if token in tokens:
-            raise UsageError(f"{option}: {tokens[token].strip()!r} and {word.strip()!r} are one token; name it once")
+            raise UsageError(f"{option}: {tokens[token].strip()!r} and {word.strip()!r} are the same token; give it "
+                             "once")
         tokens[token] = word
     return list(tokens)

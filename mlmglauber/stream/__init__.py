@@ -1,1 +1,1 @@
-"""Records in and out: JSON Lines, errors, exit statuses."""
+"""Reads and writes records: JSON Lines, other input formats, errors, exit statuses."""

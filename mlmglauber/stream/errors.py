@@ -1,10 +1,10 @@
-"""Exit statuses and the errors that carry them. Every message ends with the next step to take."""
+"""Exit statuses, and the errors that lead to them. Every message says what happened, then what to do."""
 
 from enum import IntEnum
 
 
 class ExitStatus(IntEnum):
-    """What a command's exit status says. The man pages print this table."""
+    """The exit statuses of all commands; the man pages explain them."""
 
     OK = 0
     FAILED = 1
@@ -20,25 +20,25 @@ class ExitStatus(IntEnum):
 
 
 class MlmWarning(UserWarning):
-    """What a user should know of a run that goes on; a command says it once."""
+    """A warning about a run that continues; a command prints each one once."""
 
 
 class MlmError(Exception):
-    """An error that a user can act on: one line, `what; what to do`, and a status."""
+    """An error that the user can correct: a line `what happened; what to do`, and the exit status."""
 
     status = ExitStatus.FAILED
 
 
 class UsageError(MlmError):
-    """Options that contradict each other or have no meaning."""
+    """Options are invalid or contradict each other."""
 
     status = ExitStatus.USAGE
 
 
 class RecordError(MlmError):
-    """One record is bad; the others are still answered.
+    """One record is bad; the other records are still processed.
 
-    `place` is `file:line` where it is known; the record reader fills it in.
+    what: the message. place: FILE:LINE, None until the reader of the records adds it.
     """
 
     status = ExitStatus.BAD_RECORD
@@ -53,7 +53,7 @@ class RecordError(MlmError):
 
 
 class MixedRecordsError(MlmError):
-    """Records that have no meaning together: the input ends there, and what stood before is answered."""
+    """Records that cannot be combined: the input ends there, and the records before are processed."""
 
     status = ExitStatus.BAD_RECORD
 
@@ -65,7 +65,7 @@ class InputError(MlmError):
 
 
 class ModelError(MlmError):
-    """A model is missing, is not of the kind that is needed, or cannot be trusted."""
+    """A model is missing, of the wrong kind, or not to be trusted."""
 
     status = ExitStatus.NO_MODEL
 
@@ -77,6 +77,6 @@ class OutputError(MlmError):
 
 
 class LockedError(MlmError):
-    """Another run holds the output file."""
+    """Another run is writing to the output file."""
 
     status = ExitStatus.LOCKED

@@ -1,7 +1,4 @@
-"""JSON Lines made of other formats: plain text, FASTA, tables with commas or tabs.
-
-A format takes the lines of one input and makes lines of JSON, so that everything behind it knows only these.
-"""
+"""Converts plain text, FASTA and tables (CSV, TSV) to JSON Lines, so that all other code reads only JSON Lines."""
 
 import csv
 import io
@@ -11,20 +8,22 @@ from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.json_values import dumps, loads_object
 
 MAX_LINE = 16 * 1024 * 1024
-"""A longer line is refused before it is held in memory whole."""
+"""Maximum number of bytes of a line; a longer one is refused before it is in memory."""
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BLANKS = b" \t\r"
 
 SUFFIXES = {".fasta": "fasta", ".fa": "fasta", ".faa": "fasta", ".fna": "fasta", ".csv": "csv", ".tsv": "tsv"}
-"""The formats that the end of a file's name tells; before .gz too."""
+"""The format of a file by the end of its name, a further .gz aside."""
 FORMATS = ("jsonl", "text", "fasta", "csv", "tsv")
+"""The values of --format."""
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 
 
 class Line(NamedTuple):
-    """One line of input, without its line feed; `content` is None for one that cannot be taken, `error` says why.
+    """One line of input.
 
-    plain: whether it may be plain text. stop: the input has no meaning from this line on.
+    place: FILE:LINE. content: the bytes without the line feed; None for a line that cannot be read, and then `error`
+    says why. plain: whether the line may be plain text. stop: whether the input cannot be read any further.
     """
 
     place: str
@@ -37,8 +36,8 @@ class Line(NamedTuple):
 class Reading(NamedTuple):
     """How inputs of texts are read.
 
-    form: one of FORMATS; None to go by the names of the files, and for others to take each line as it looks, as an
-    object of JSON or as a text. field: the field that holds the text. upper: FASTA in capitals.
+    form: one of FORMATS; None to choose by the end of the file's name and otherwise line by line, JSON or plain text.
+    field: the field that holds the text, "text" by default. upper: whether FASTA letters become capitals.
     """
 
     form: str | None = None
@@ -47,44 +46,44 @@ class Reading(NamedTuple):
 
 
 class Format:
-    """Lines of JSON or, where that is accepted, of plain text, one way or the other line by line."""
+    """JSON Lines in which, with `plain`, a line that is not JSON is a plain text. Other formats are subclasses."""
 
     def __init__(self, plain: bool = True, field: str | None = None) -> None:
         self._plain, self._field = plain, field
         self._direct = type(self) is Format and field is None
 
     def takes_as_it_is(self, content: bytes) -> bool:
-        """Whether a line is taken as it is: an object of JSON from its first byte to its last."""
+        """Whether a line needs no conversion: it looks like one JSON object from its first byte to its last."""
         return (self._direct and content.startswith(b"{") and content.endswith(b"}") and len(content) <= MAX_LINE)
 
     def take(self, line: Line) -> list[Line]:
-        """What the next line of the input makes."""
+        """The lines of JSON that the next line of the input completes."""
         if line.content is None:
             return [line]
         content = line.content.strip(BLANKS)
         if content[:1] in (b"{", b"["):
             document = _looks_like_a_document(content)
             if document:
-                what = ("JSON that goes on in the next line; write one object a line (jq -c '.[]' FILE for an array, "
+                what = ("a JSON value over several lines; write one object per line (jq -c '.[]' FILE for an array, "
                         "jq -c . FILE for objects), or give --text for plain text")
                 return [line._replace(content=None, error=what, stop=True)]
             if content.startswith(b"{") and not content.endswith(b"}"):
-                self._plain = False  # this line is a bad record, and nothing after it a text
+                self._plain = False  # this line is broken JSON, so later lines are not plain text either
             elif self._field is not None and content.startswith(b"{"):
                 return [_with_text(line, content, self._field)]
         return [line] if self._plain else [line._replace(plain=False)]
 
     def end(self) -> list[Line]:
-        """What the end of the input makes."""
+        """The lines of JSON that the end of the input completes."""
         return []
 
     def only_json(self) -> None:
-        """No line after this one is plain text."""
+        """From here on no line is plain text."""
         self._plain = False
 
 
-class PlainText(Format):
-    """Every line a text, whatever it looks like."""
+class TextFormat(Format):
+    """Each line is a text, even if it looks like JSON."""
 
     def take(self, line: Line) -> list[Line]:
         if line.content is None or not line.content.strip(BLANKS):
@@ -92,8 +91,8 @@ class PlainText(Format):
         return [_made(line, {"text": line.content.strip(BLANKS)})]
 
 
-class Fasta(Format):
-    """Sequences: a line with ">", an id and a description, then lines of letters, which are joined."""
+class FastaFormat(Format):
+    """Sequences: a line of ">", id and description, then lines of letters that are joined to one text."""
 
     def __init__(self, upper: bool) -> None:
         super().__init__()
@@ -104,7 +103,7 @@ class Fasta(Format):
 
     def take(self, line: Line) -> list[Line]:
         if line.content is None and self._head is not None:
-            self._size = MAX_LINE + 1  # a sequence without one of its lines is none
+            self._size = MAX_LINE + 1  # marks the whole sequence as unreadable
             return []
         if line.content is None:
             return [line]
@@ -113,11 +112,11 @@ class Fasta(Format):
             made = self.end()
             self._head = line
             return made
-        if not content or content.startswith(b";"):  # a comment, of the first programs
+        if not content or content.startswith(b";"):  # old FASTA files have comments that begin with a semicolon
             return []
         if self._head is None:
-            return [line._replace(content=None, error='a sequence without a line of ">" before it; give FASTA, or '
-                                                      "another --format", stop=True)]
+            return [line._replace(content=None, error='the first sequence has no line of ">" before it; give '
+                                                      "FASTA, or another --format", stop=True)]
         self._size += len(content)
         if self._size <= MAX_LINE:
             self._letters.append(b"".join(content.split()))
@@ -130,9 +129,9 @@ class Fasta(Format):
             return []
         if size > MAX_LINE:
             return [head._replace(content=None, error=f"a sequence of more than {MAX_LINE} letters; split it")]
-        letters = letters.removesuffix(b"*")  # the stop of a translation
+        letters = letters.removesuffix(b"*")  # the stop codon of a translated sequence
         if not letters:
-            return [head._replace(content=None, error="a sequence of no letter; leave it out")]
+            return [head._replace(content=None, error="a sequence without letters; remove it")]
         name, _, description = (head.content or b"").strip(BLANKS)[1:].strip().partition(b" ")
         fields = {"id": name} if name else {}
         if description.strip():
@@ -140,8 +139,8 @@ class Fasta(Format):
         return [_made(head, fields | {"text": letters.upper() if self._upper else letters})]
 
 
-class Table(Format):
-    """Rows of a table whose first one names the columns; each is a record of strings. A field may hold line breaks."""
+class TableFormat(Format):
+    """A table whose first row names the columns; each further row is a record of strings, which may span lines."""
 
     def __init__(self, separator: str, field: str | None) -> None:
         super().__init__()
@@ -160,16 +159,16 @@ class Table(Format):
             self._first = line
         self._row += line.content.removesuffix(b"\r") + b"\n"
         if len(self._row) > MAX_LINE:
-            return self._broken("a quoted field that does not end; close its quote", stop=True)
+            return self._broken("a quoted field has no closing quote; add it", stop=True)
         try:
             rows = list(csv.reader(io.StringIO(self._row.decode("utf-8"), newline="\n"), delimiter=self._separator,
                                    strict=True))
         except UnicodeDecodeError as error:
             return self._broken(f"invalid UTF-8 at byte {error.start + 1}; convert the file with iconv")
         except csv.Error as error:
-            if "unexpected end" in str(error):  # within quotes: the next line belongs to this row
+            if "unexpected end" in str(error):  # a quoted field goes on in the next line
                 return []
-            return self._broken(f"no row of a table ({error}); mend or remove it")
+            return self._broken(f"not a row of a table ({error}); correct or remove it")
         first, self._first, self._row = self._first, None, b""
         return self._record(first, rows[0])
 
@@ -178,14 +177,14 @@ class Table(Format):
             self._columns = [name.strip() for name in row]
             why = None
             if self._name not in self._columns:
-                why = (f"no column {self._name!r} for the text; name one of {', '.join(self._columns)} with "
+                why = (f"no column {self._name!r} for the text; choose one of {', '.join(self._columns)} with "
                        "--text-field")
             elif len(set(self._columns)) < len(self._columns):
-                why = "a name stands on two columns; rename one"
+                why = "two columns have the same name; rename one"
             return [] if why is None else [first._replace(content=None, error=why, stop=True)]
         if len(row) != len(self._columns):
-            return [first._replace(content=None, error=f"{len(row)} fields, the first row names {len(self._columns)}; "
-                                                       "mend the row")]
+            return [first._replace(content=None, error=f"the row has {len(row)} fields, the first row "
+                                                       f"{len(self._columns)}; correct the row")]
         fields = dict(zip(self._columns, row, strict=True))
         text = fields.pop(self._name)
         return [first._replace(content=dumps(fields | {"text": text}))]
@@ -196,26 +195,26 @@ class Table(Format):
         return [first._replace(content=None, error=why, stop=stop)]
 
     def end(self) -> list[Line]:
-        return self._broken("a quoted field that does not end; close its quote") if self._first is not None else []
+        return self._broken("a quoted field has no closing quote; add it") if self._first is not None else []
 
 
 def format_of(path: str, reading: Reading | None) -> Format:
-    """The format of an input; without a Reading it is JSON Lines, or plain text where a command accepts that."""
+    """The format of the input of this name; without a Reading JSON Lines, with plain text if the command accepts it."""
     if reading is None:
         return Format()
     name = path.lower().removesuffix(".gz")
     form = reading.form or next((form for suffix, form in SUFFIXES.items() if name.endswith(suffix)), None)
     if form == "text":
-        return PlainText()
+        return TextFormat()
     if form == "fasta":
-        return Fasta(reading.upper)
+        return FastaFormat(reading.upper)
     if form in SEPARATORS:
-        return Table(SEPARATORS[form], reading.field)
+        return TableFormat(SEPARATORS[form], reading.field)
     return Format(plain=form is None, field=reading.field)
 
 
 def _looks_like_a_document(content: bytes) -> bool:
-    """Whether a line that begins with a bracket is the first of an array, or of an object over several lines."""
+    """Whether a line that begins with a bracket opens an array or object that goes on over several lines."""
     inside = content[1:].lstrip(BLANKS)
     if not inside or content.startswith(b"{"):
         return not inside
@@ -225,7 +224,7 @@ def _looks_like_a_document(content: bytes) -> bool:
 
 
 def _made(line: Line, fields: dict[str, bytes]) -> Line:
-    """A line of JSON made of bytes that should be UTF-8."""
+    """A line of JSON with fields of UTF-8 bytes; an unreadable line where they are not UTF-8."""
     try:
         return line._replace(content=dumps({key: value.decode("utf-8") for key, value in fields.items()}))
     except UnicodeDecodeError as error:
@@ -234,14 +233,14 @@ def _made(line: Line, fields: dict[str, bytes]) -> Line:
 
 
 def _with_text(line: Line, content: bytes, field: str) -> Line:
-    """An object with one of its fields as its text; records of the suite have their own."""
+    """A JSON object with `field` as its text; records of the suite without that field are unchanged."""
     try:
         record = loads_object(content)
     except RecordError:
-        return line  # the reader of records tells what is wrong
+        return line  # the reader of records reports what is wrong
     if record is None or field == "text" or (field not in record and "type" in record):
         return line
     if field not in record:
-        return line._replace(content=None, error=f'no field "{field}", which --text-field names; add it')
+        return line._replace(content=None, error=f'the record has no field "{field}", which --text-field names; add it')
     text = record.pop(field)
     return line._replace(content=dumps(record | {"text": text}))

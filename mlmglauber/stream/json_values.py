@@ -1,4 +1,4 @@
-"""Strict JSON, read and written: integers of any size, no number that is not finite."""
+"""Reads and writes strict JSON: integers of up to 308 digits, no NaN and no infinity."""
 
 import json
 import re
@@ -11,29 +11,30 @@ import orjson
 from mlmglauber.stream.errors import RecordError
 
 LARGEST = 2.0**63
-"""orjson reads an integer beyond 64 bits as the nearest float; no float of that size has a fractional part."""
+"""orjson reads integers beyond 64 bits as floats; floats from this size on may come from such an integer."""
 DEEPEST = 200
-"""Levels of a value: the writer takes 254."""
+"""Maximum number of nested levels of a value; orjson writes at most 254."""
 LONG_INTEGER = re.compile(rb"[0-9]{309}")
-"""More digits than any float has: the reader takes none of these."""
+"""An integer with more digits than the largest float: orjson cannot read it."""
 
 
 def loads(content: bytes) -> Any:
-    """The value of a JSON text, integers as they are written; orjson.JSONDecodeError for what is none.
+    """The value of a JSON text, integers exact.
 
-    RecordError for a value of more than DEEPEST levels, and for an integer of more than 308 digits.
+    orjson.JSONDecodeError for a text that is not JSON; RecordError for more than DEEPEST nested levels, and for an
+    integer of more than 308 digits.
     """
     try:
         value = orjson.loads(content)
     except orjson.JSONDecodeError:
         if content[:1] in (b"{", b"[") and LONG_INTEGER.search(content):
-            raise RecordError("an integer of more than 308 digits; write it between quotes, or mend the line") from None
+            raise RecordError("an integer of more than 308 digits; write it as a string") from None
         raise
-    return json.loads(content) if _was_rounded(value) else value  # the slower one has integers of any size
+    return json.loads(content) if _was_rounded(value) else value  # the slower json reads integers of any size
 
 
 def loads_object(content: bytes) -> dict[str, Any] | None:
-    """The object of a JSON text, None for anything else."""
+    """The object of a JSON text; None for other JSON values and for text that is not JSON."""
     try:
         value = loads(content)
     except orjson.JSONDecodeError:
@@ -42,9 +43,9 @@ def loads_object(content: bytes) -> dict[str, Any] | None:
 
 
 def _was_rounded(value: Any, level: int = 0) -> bool:
-    """Whether a value may hold an integer that orjson rounded; long lists of numbers are vectors, not keys.
+    """Whether a value may hold an integer that orjson rounded; long lists of floats are skipped as embeddings.
 
-    RecordError for a value of more than DEEPEST levels.
+    RecordError for more than DEEPEST nested levels.
     """
     if type(value) is float:
         return abs(value) >= LARGEST
@@ -55,7 +56,7 @@ def _was_rounded(value: Any, level: int = 0) -> bool:
     else:
         return False
     if level == DEEPEST:
-        raise RecordError(f"values nested in depth beyond {DEEPEST} levels; flatten the record")
+        raise RecordError(f"values are nested in more than {DEEPEST} levels; flatten the record")
     rounded = False
     for part in parts:
         if type(part) in (float, dict, list):
@@ -64,22 +65,22 @@ def _was_rounded(value: Any, level: int = 0) -> bool:
 
 
 def dumps(value: Any) -> bytes:
-    """Strict JSON of a value, arrays as lists; a number that is not finite is our bug, never a silent null."""
+    """Strict JSON of a value, arrays as lists. AssertionError, an internal error, for a number that is not finite."""
     whole = _encoded(value)
-    if b"null" in whole:  # orjson writes not-a-number as null: look only where there is a null at all
+    if b"null" in whole:  # orjson writes NaN as null: search for one only where there is a null
         _assert_finite(value, "record")
     return whole
 
 
 def to_line(record: dict[str, Any] | list[Any]) -> bytes:
-    """One line of strict JSON with its line feed."""
+    """A record as one line of strict JSON, with its line feed."""
     return dumps(record) + b"\n"
 
 
 def _encoded(value: Any) -> bytes:
     try:
         return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
-    except TypeError:  # an integer beyond 64 bits, or what holds one: all else is written as ever
+    except TypeError:  # a value that holds an integer beyond 64 bits: write that part with str
         if isinstance(value, dict):
             return b"{" + b",".join(_encoded(key) + b":" + _encoded(item) for key, item in value.items()) + b"}"
         if isinstance(value, (list, tuple)):
@@ -91,7 +92,7 @@ def _encoded(value: Any) -> bytes:
 
 def _assert_finite(value: Any, where: str) -> None:
     if isinstance(value, float) and not isfinite(value):
-        raise AssertionError(f"{where} is {value}: a missing number is written as null with its reason")
+        raise AssertionError(f"{where} is {value}; a number that is missing must be null with a reason")
     if isinstance(value, dict):
         for key, item in value.items():
             _assert_finite(item, f"{where}.{key}")
@@ -103,7 +104,7 @@ def _assert_finite(value: Any, where: str) -> None:
 
 
 def as_json(value: Any, longest: int = 60) -> str:
-    """A value as JSON spells it, for a message; a long one is cut.
+    """A value as JSON, for a message; a long one is truncated.
 
     >>> as_json(None), as_json("a"), as_json(1.5)
     ('null', '"a"', '1.5')
@@ -115,7 +116,7 @@ def as_json(value: Any, longest: int = 60) -> str:
 
 
 def json_kind(value: Any) -> str:
-    """What a value is called in JSON: a message does not speak Python.
+    """The kind of a value in the words of JSON, for a message.
 
     >>> json_kind(None), json_kind(True), json_kind(7), json_kind("a"), json_kind([]), json_kind({})
     ('null', 'a truth value', 'a number', 'a string', 'an array', 'an object')

@@ -1,4 +1,4 @@
-"""Bytes to lines: several inputs one after the other, gzip unpacked, other formats turned into JSON Lines."""
+"""Reads the lines of several inputs one after the other; decompresses gzip; converts other formats to JSON Lines."""
 
 import os
 import select
@@ -11,22 +11,23 @@ from mlmglauber.stream.errors import InputError, MlmError, RecordError
 from mlmglauber.stream.formats import BYTE_ORDER_MARK, MAX_LINE, Format, Line, Reading, format_of
 
 BLOCK = 1 << 18
+"""Maximum number of bytes of one read."""
 GZIPPED_BLOCK = 1 << 12
-"""Bytes of a gzip stream read at a time: they may hold a thousand times as many."""
+"""Maximum number of bytes of one read of a gzip stream, which may decompress to a thousand times as many."""
 GZIP_MARK = b"\x1f\x8b"
 PACKED = {b"\x28\xb5\x2f\xfd": "zstd -dc", b"\xfd7zXZ\x00": "xz -dc", b"PK\x03\x04": "unzip -p"} | {
     b"BZh%d1AY&SY" % level: "bzip2 -dc" for level in range(1, 10)}
-"""What files of other programs begin with, and what unpacks them."""
+"""The first bytes of files in other compressed formats, and the command that decompresses them."""
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Lines:
-    """The lines of several inputs, one after the other; an input that begins like a gzip file is unpacked.
+    """The lines of several inputs, one after the other; an input that begins like a gzip file is decompressed.
 
-    `before_wait` is called whenever the input has nothing more at hand: a filter writes out there what it holds, so a
-    slow producer sees its answers at once and a fast one is served in large writes.
+    `before_wait` is called before each wait for input. A filter flushes its output there: a slow producer sees each
+    answer at once, a fast one causes few, large writes.
 
-    Where an input cannot be read further, its whole lines before that come first, then the error is raised.
+    Where an input cannot be read further, the complete lines before come first, then the error is raised.
     """
 
     def __init__(self, paths: Sequence[str], reading: Reading | None = None) -> None:
@@ -37,20 +38,20 @@ class Lines:
         self.before_wait: Callable[[], None] = lambda: None
         self._reading = reading
         self._format: Format = format_of("-", reading)
-        self._made: deque[Line] = deque()  # what the format has made of the lines so far
+        self._made: deque[Line] = deque()  # lines that the format has completed and that next() has not returned
         self._open: int | None = None
         self._gzip = False
-        self._unzip: zlib._Decompress | None = None  # of the member that is being read
+        self._unzip: zlib._Decompress | None = None  # the decompressor of the current gzip member
         self._begun = False
-        self._pending: list[bytes | None] = []  # whole lines, the next one last; None is the end of the input
-        self._rest = bytearray()  # the beginning of a line that is not here whole yet
+        self._pending: list[bytes | None] = []  # complete lines, the next one last; None marks the end of the input
+        self._rest = bytearray()  # the beginning of a line whose end was not read yet
         self._name, self._number = "", 0
         self._failure: MlmError | None = None
 
     def next(self, wait: bool = True) -> Line | None:
-        """The next line; None at the end, or, without `wait`, when none has arrived yet.
+        """The next line; None at the end and, without `wait`, where the next line has not arrived yet.
 
-        InputError and RecordError where an input cannot be read further; nothing more comes after that.
+        InputError or RecordError where an input cannot be read further; that ends the lines.
         """
         while not self._made:
             if self._pending:
@@ -74,36 +75,36 @@ class Lines:
             yield line
 
     def _is_ready(self) -> bool:
-        """Whether something of the input that is open is at hand."""
+        """Whether the open input has bytes to read."""
         assert self._open is not None
         return bool(select.select([self._open], [], [], 0)[0])
 
     def only_json(self) -> None:
-        """From here on no line of the input that is open is plain text: one of them was broken JSON."""
+        """From here on no line of the open input is plain text, since one of its lines was broken JSON."""
         self._format.only_json()
 
     def _fail(self, error: MlmError) -> None:
-        """The input ends here; what was made of its whole lines before is still to come."""
+        """End the input with an error, raised at the next call of next()."""
         self._failure, self.paths = error, []
         self._pending.clear()
         self._made.clear()
 
     def _take(self, content: bytes | None) -> None:
-        """Give the next line of the input that is open, or its end, to its format."""
+        """Pass the next line of the open input, or its end, to the format."""
         if content is None:
             self._made.extend(self._format.end())
             return
         self._number += 1
         place = f"{self._name}:{self._number}"
-        if self._format.takes_as_it_is(content):  # as nearly every line
+        if self._format.takes_as_it_is(content):  # the common case
             self._made.append(Line(place, content))
             return
-        while content.startswith(BYTE_ORDER_MARK):  # also within an input: `cat a b` leaves that of b
+        while content.startswith(BYTE_ORDER_MARK):  # also within an input, as after `cat a b`
             content = content[len(BYTE_ORDER_MARK):]
         if _is_utf_16(content):
             self._fail(RecordError("the input is UTF-16; convert it with iconv -f UTF-16 -t UTF-8", place))
         elif len(content) > MAX_LINE:
-            what = f"the line is longer than {MAX_LINE} bytes; split the text"
+            what = f"the line has more than {MAX_LINE} bytes; split the text"
             self._made.extend(self._format.take(Line(place, None, what)))
         else:
             self._made.extend(self._format.take(Line(place, content)))
@@ -127,13 +128,13 @@ class Lines:
         return True
 
     def _read(self) -> None:
-        """Read some of the input that is open; whoever must wait for it first gets our output."""
+        """Read a block of the open input; call `before_wait` if the read has to wait."""
         assert self._open is not None
         if not self._is_ready():
             self.before_wait()
         try:
             block = os.read(self._open, GZIPPED_BLOCK if self._gzip else BLOCK)
-            while not self._begun and _may_be_marked(block):  # a mark may arrive in pieces
+            while not self._begun and _may_be_marked(block):  # the first bytes may arrive in pieces
                 more = os.read(self._open, BLOCK)
                 if not more:
                     break
@@ -148,7 +149,8 @@ class Lines:
             self._gzip = block.startswith(GZIP_MARK)
             for mark, program in PACKED.items():
                 if block.startswith(mark):
-                    self._fail(RecordError(f"the input is packed; unpack it: {program} FILE | ...", f"{self._name}:1"))
+                    self._fail(RecordError(f"the input is compressed; decompress it: {program} FILE | ...",
+                                           f"{self._name}:1"))
                     return
         if self._gzip and block:
             block = self._unpacked(block)
@@ -160,8 +162,8 @@ class Lines:
             self._end()
 
     def _unpacked(self, block: bytes) -> bytes:
-        """What a block of gzip members holds; zeros between and after them are padding, as on tapes."""
-        found = b""
+        """The decompressed bytes of a block of a gzip stream; zeros between and after its members are padding."""
+        content = b""
         while block:
             if self._unzip is None:
                 block = block.lstrip(b"\0")
@@ -170,22 +172,22 @@ class Lines:
                 self._unzip = zlib.decompressobj(wbits=31)
             before = self._unzip.copy()
             try:
-                found += self._unzip.decompress(block)
+                content += self._unzip.decompress(block)
             except zlib.error as error:
                 self._break_off(f"the gzip stream is broken ({error})")
-                return found + _before_error(before, block)
+                return content + _before_error(before, block)
             block = self._unzip.unused_data
             if self._unzip.eof:
                 self._unzip = None
-        return found
+        return content
 
     def _break_off(self, what: str) -> None:
-        """The gzip stream ends with an error after the lines that are here whole."""
-        self._failure, self.paths = RecordError(f"{what}; the whole lines before it were read, fetch the file again",
+        """End the inputs with an error, after the complete lines of the gzip stream so far."""
+        self._failure, self.paths = RecordError(f"{what}; the complete lines before were read, fetch the file again",
                                                 self._name), []
 
     def _end(self) -> None:
-        """The end of the input that is open."""
+        """Close the open input; its last line may lack a line feed."""
         if self._unzip is not None:
             self._break_off("the gzip stream ends early")
         else:
@@ -196,36 +198,36 @@ class Lines:
         self._open = None
 
     def _split(self, block: bytes) -> None:
-        """Take in what was read."""
+        """Split a block into lines; keep the last, incomplete one for the next block."""
         *whole, last = block.split(b"\n")
         if whole:
             whole[0] = bytes(self._rest) + whole[0] if len(self._rest) <= MAX_LINE else bytes(self._rest)
             self._pending = list(whole[::-1])
             self._rest = bytearray(last)
-        elif len(self._rest) <= MAX_LINE:  # past that the rest of the line is dropped, not held
+        elif len(self._rest) <= MAX_LINE:  # the rest of a longer line is dropped
             self._rest += last
 
 
 def _before_error(unzip: "zlib._Decompress", block: bytes) -> bytes:
-    """What the bytes of a block hold before the one that is wrong."""
-    found = b""
+    """The decompressed bytes of a block before the byte that is wrong."""
+    content = b""
     try:
         for k in range(len(block)):
-            found += unzip.decompress(block[k : k + 1])
+            content += unzip.decompress(block[k : k + 1])
             if unzip.eof:
                 break
     except zlib.error:
         pass
-    return found
+    return content
 
 
 def _may_be_marked(block: bytes) -> bool:
-    """Whether a block is the beginning of a mark, and no more."""
+    """Whether a block is an incomplete beginning of a compressed file."""
     return bool(block) and any(len(block) < len(mark) and mark.startswith(block) for mark in (GZIP_MARK, *PACKED))
 
 
 def _is_utf_16(line: bytes) -> bool:
-    """Whether a line begins with a mark of UTF-16, or with Latin letters that have a zero on one side each."""
+    """Whether a line is UTF-16: it begins with a byte order mark, or every second byte is zero."""
     if line.startswith(UTF_16_MARKS):
         return True
     start = line[:32]

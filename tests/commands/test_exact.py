@@ -361,7 +361,8 @@ def test_null_has_a_reason(exact):
 def test_what_is_refused(exact):
     for arguments, status, reason in (
             ("", 2, "give --vocab or --top"), ("--vocab a --top 2", 2, "give --vocab or --top"),
-            ("--vocab a,q", 2, "'q' is no token"), ("--vocab a,b,a", 2, "one token"), ("--top 2 --eps 1", 2, "eps"),
+            ("--vocab a,q", 2, "'q' is not a token"), ("--vocab a,b,a", 2, "the same token"),
+            ("--top 2 --eps 1", 2, "eps"),
             ("--top 3 --max-states 8", 65, "9 states (3 x 3), --max-states allows 8"),
             ("--top 3 --sites 2", 65, "site 2"), ("--top 3 --compare gone", 66, "gone")):
         done = exact(arguments)

@@ -394,14 +394,13 @@ def tiny():
 
 def test_no_influence_of_tiny_en_is_above_what_its_head_proves(tiny):
     from mlmglauber.models.head_bound import head_bound
-    from mlmglauber.models.token_vectors import token_vectors
 
     head = head_bound(tiny).oscillation
     assert certified_tau(head, 16) == pytest.approx(523.9, abs=0.5)
     ids = np.array(tiny.encode("the capital of france is paris ."))
     sites = np.arange(len(ids))
     base = site_rows(tiny, ids, sites)
-    ascent = Ascent(token_vectors(tiny), ids, tiny.allowed, 2)
+    ascent = Ascent(tiny.token_vectors(), ids, tiny.allowed, 2)
     found = ascend(tiny, ids, sites, base, ascent, (1.0, 20.0))
     assert 5 < found.oscillations.max() < head
     for k, tau in enumerate((1.0, 20.0)):

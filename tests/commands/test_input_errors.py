@@ -136,16 +136,16 @@ def test_utf_16_is_one_clear_error(folder, encoding):
 def test_a_record_behind_invisible_characters_is_no_text(folder, invisible):
     done = answer("embed", invisible.encode() + rows(TEXT, 1), folder)
     assert (done.status, done.out) == (65, b"")
-    assert "stdin:1: invisible characters before the object of JSON" in done.err
+    assert "stdin:1: invisible characters before the JSON object" in done.err
 
 
 @pytest.mark.parametrize(("content", "said"), [
-    (b'[\n  {\n    "text": "a b"\n  }\n]\n', "JSON that goes on in the next line"),
-    (b'{\n  "text": "a b"\n}\n', "JSON that goes on in the next line"),
-    (b'[{"text":"a b"},\n{"text":"b a"}]\n', "JSON that goes on in the next line"),
-    (b'[{"text":"a b"},{"te', "JSON that goes on in the next line"),
-    (b'[["a", 1],\n["b", 2]]\n', "JSON that goes on in the next line"),
-    (b'[{"text":"a b"}]\n', "a JSON array, not an object; write one object a line (jq -c '.[]' FILE)"),
+    (b'[\n  {\n    "text": "a b"\n  }\n]\n', "a JSON value over several lines"),
+    (b'{\n  "text": "a b"\n}\n', "a JSON value over several lines"),
+    (b'[{"text":"a b"},\n{"text":"b a"}]\n', "a JSON value over several lines"),
+    (b'[{"text":"a b"},{"te', "a JSON value over several lines"),
+    (b'[["a", 1],\n["b", 2]]\n', "a JSON value over several lines"),
+    (b'[{"text":"a b"}]\n', "a JSON array, not an object; write one object per line (jq -c '.[]' FILE)"),
 ])
 def test_json_that_is_no_json_lines_is_no_text(folder, content, said):
     done = answer("embed", content + b"a b\n" * (b"goes on" in said.encode()), folder)
@@ -178,7 +178,7 @@ def test_other_packers_are_named(sh, folder):
         if packed.status == 0:
             done = answer("embed", packed.out, folder)
             assert (done.status, done.out) == (65, b"")
-            assert f"the input is packed; unpack it: {unpack} FILE | ..." in done.err
+            assert f"the input is compressed; decompress it: {unpack} FILE | ..." in done.err
 
 
 def test_integers_that_are_too_long_are_told(folder):

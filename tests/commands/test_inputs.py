@@ -19,7 +19,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 
 from mlmglauber.commands.drift.reference import own_id
 from mlmglauber.commands.shared.command_line import takes_list
-from mlmglauber.models.embedding import Embedder
+from mlmglauber.models.embedder import Embedder
 from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.records import parse, record_id
 from mlmglauber.stream.vectors import pack
@@ -62,8 +62,8 @@ def test_an_id_that_is_no_name_is_a_bad_record(sh):
     bad = '{"id":[1],"embedding":[1,0]}\n{"id":true,"embedding":[1,0]}\n{"id":1.5,"embedding":[1,0]}\n'
     status, found, said = drift(sh, bad + '{"id":"0","embedding":[0,1]}\n', STATE % ('"0"', "[1,0]", ""))
     assert (status, found) == (65, [1])
-    assert re.findall(r'n:(\d): "id" is (an? \w+ ?\w*), no name', said) == [("1", "an array"), ("2", "a truth value"),
-                                                                          ("3", "a number")]
+    assert re.findall(r'n:(\d): "id" is (an? \w+ ?\w*), not a name', said) == [
+        ("1", "an array"), ("2", "a truth value"), ("3", "a number")]
 
 
 names = st.one_of(st.integers(-5, 10**30), st.text(max_size=4))
@@ -136,7 +136,7 @@ def test_a_value_that_is_not_utf_8_is_a_usage_error(sh, line, locale):
 def test_values_are_utf_8_in_any_locale(sh, tables):
     for variables in ({"LC_ALL": "C"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}, {"LC_ALL": "C.UTF-8"}):
         done = sh("echo 'a b' | mlm-sample -m a.json --allow é", PYTHONIOENCODING="utf-8", **variables)
-        assert "'é' is no token of this table" in done.err
+        assert "'é' is not a token of this table" in done.err
     (tables / "texts").write_text("a b\n")
     done = sh("mv texts $'\\xff'; mlm-sample -m a.json --steps 0 $'\\xff'")  # the name of a file is any bytes
     assert (done.status, len(done.states)) == (0, 1)
@@ -157,17 +157,17 @@ def test_tables_are_read_by_their_columns(sh, name):
     assert done.status == 65
     assert bare(done) == [{"id": "7", "topic": "x", "text": 'the cat, "sat"\non the mat'},
                                 {"id": "8", "topic": "", "text": "a dog"}]
-    assert f"{name}:5: 2 fields, the first row names 3; mend the row" in done.err
+    assert f"{name}:5: the row has 2 fields, the first row 3; correct the row" in done.err
     none = answer(f"embed {form}{name}", b"", sh.folder)
     assert none.status == 65
-    assert "no column 'text' for the text; name one of id, body, topic with --text-field" in none.err
+    assert "no column 'text' for the text; choose one of id, body, topic with --text-field" in none.err
 
 
 def test_tabs_quotes_and_ends(sh):
     content = b'text\tn\nit is 5" long\t1\r\n"a\tb"\t2\n\n"open\n'
     done = answer("embed --format tsv", content, sh.folder)
     assert [record["text"] for record in done.records[1:]] == ['it is 5" long', "a\tb"]
-    assert "stdin:5: a quoted field that does not end; close its quote" in done.err
+    assert "stdin:5: a quoted field has no closing quote; add it" in done.err
 
 
 def test_fasta_is_joined_and_upper_cased_when_asked(sh):
@@ -175,11 +175,11 @@ def test_fasta_is_joined_and_upper_cased_when_asked(sh):
     (sh.folder / "f.fa").write_text(content)
     done = answer("embed f.fa", b"", sh.folder)
     assert bare(done) == [{"id": "p1", "description": "of a mouse", "text": "mkaLL"}, {"text": "ACDC"}]
-    assert "f.fa:7: a sequence of no letter; leave it out" in done.err
+    assert "f.fa:7: a sequence without letters; remove it" in done.err
     assert answer("embed --upper f.fa", b"", sh.folder).records[1]["text"] == "MKALL"
     lost = answer("embed --format fasta", b"MKA\n", sh.folder)
     assert (lost.status, lost.out) == (65, b"")
-    assert 'a sequence without a line of ">" before it' in lost.err
+    assert 'the first sequence has no line of ">" before it' in lost.err
 
 
 def test_a_field_of_records_may_hold_the_text(sh):
@@ -188,7 +188,7 @@ def test_a_field_of_records_may_hold_the_text(sh):
     _, first, other = map(json.loads, done.out.splitlines())
     assert (first["n"], first["text"], "body" in first) == (12345678901234567890123, "a", False)
     assert other == {"type": "run"}
-    assert 'stdin:2: no field "body", which --text-field names; add it' in done.err
+    assert 'stdin:2: the record has no field "body", which --text-field names; add it' in done.err
 
 
 def test_formats_exclude_what_they_have_not(sh):
@@ -273,7 +273,7 @@ def test_the_prompt_is_in_the_run_record_and_basins_embed_their_examples_with_it
 def test_a_masked_model_taken_as_an_embedder_is_said(sh, prompted):
     done = answer(f"embed -m {prompted}/lm", b"sat\n", sh.folder)
     assert done.status == 0
-    assert "is no sentence-transformers model; its embedding is the mean of its token vectors" in done.err
+    assert "is not a sentence-transformers model; its embedding is the mean of its token vectors" in done.err
     assert answer(f"embed -q -m {prompted}/lm", b"sat\n", sh.folder).err == ""
 
 
@@ -303,7 +303,7 @@ def test_numbers_beside_a_large_integer_are_written_as_ever():
     plain = to_line({"v": vector, "x": [0.1, {"y": None}]})
     assert to_line({"v": vector, "x": [0.1, {"y": None}], "big": [2**70]}) == plain[:-2] + b',"big":[%d]}\n' % 2**70
     for bad in ({"big": 2**70, "v": np.array([np.nan])}, {"big": 2**70, "v": [[float("inf")]]}):
-        with pytest.raises(AssertionError, match="a missing number is written as null"):
+        with pytest.raises(AssertionError, match="a number that is missing must be null"):
             to_line(bad)
     with pytest.raises(AssertionError, match="not finite"):
         pack(np.array([1, np.nan], np.float32), "base64")

@@ -46,9 +46,9 @@ def test_rectangles_named_in_the_records(sh, tables):
     ("--site 0 --site 0 --to b --to b", "both sites are 0"),
     ("--site 0 --site 2 --to b --to b", "there is no site 2"),
     ("--site 0 --site 1 --to a --to b", "stands at site 0 already"),
-    ("--site 0 --site 1 --to z --to b", "no token of this table"),
+    ("--site 0 --site 1 --to z --to b", "not a token of this table"),
     ("--site c --site 1 --to b --to b", "'c' is not in the text"),
-    ("--site a --site 1 --to b --to b", "'a' stands at sites 0, 1"),
+    ("--site a --site 1 --to b --to b", "'a' is at sites 0, 1"),
     ("--site 0 --site 1 --to b --to b --freeze 1", "site 1 is frozen"),
     ("--gap 5", "no two sites stand 5 apart"),
 ])
@@ -120,7 +120,7 @@ def test_words_and_the_bundled_model(sh):
     line = b'{"text":"the cat sat on the mat","i":"cat","to_i":"%s","j":"mat","to_j":"rug"}\n'
     done = sh("mlm-rect", stdin=line % b"dog" + line % b"xylophonist")
     assert done.status == 65
-    assert "stdin:2: 'xylophonist' is no single piece of the model's vocabulary but 'x" in done.err
+    assert "stdin:2: 'xylophonist' is not one token of the model but 'x" in done.err
     found, = rectangles(done)
     assert found["words"] == ["cat", "mat", "dog", "rug"]
     assert 0 <= found["noise"] < 1e-4 < abs(found["delta"])
@@ -152,8 +152,8 @@ def test_words_of_several_pieces_are_blocks(sh):
     text = "echo 'the food was lovely and the service was bad' | mlm-rect --seed 1"
     done = sh(f"{text} --site lovely --to xylophonist --site bad --to good")
     assert done.status == 65
-    assert ("'xylophonist' is 'x' '##yl' '##op' '##hon' '##ist', 5 pieces for a block of 2 sites; choose a word of 2 "
-            "pieces") in done.err
+    assert ("'xylophonist' has 5 tokens ('x' '##yl' '##op' '##hon' '##ist'), the block has 2 sites; choose a word of 2 "
+            "tokens") in done.err
     done = sh(f"{text} --site lovely --to awful --site bad --to good")
     lm = open_model("tiny-en")
     ids = lm.encode("the food was lovely and the service was bad")
@@ -186,10 +186,10 @@ def test_words_of_several_pieces_are_blocks(sh):
 
 
 @pytest.mark.parametrize(("options", "said"), [
-    ("--site food --to bread --site nice --to good", "'nice' is not in the text; give one of its words, or the number "
-     "of a site: the text has sites 0 'the', 1 'food', 2 'was', 3 'love', 4 '##ly', 5 'and'"),
+    ("--site food --to bread --site nice --to good", "'nice' is not in the text; give one of its words, or a site "
+     "number: the text has sites 0 'the', 1 'food', 2 'was', 3 'love', 4 '##ly', 5 'and'"),
     ("--site 3-4 --to awful --site 4 --to good", "the blocks 3-4 and 4 have sites in common"),
-    ("--site 4-3 --to awful --site 9 --to good", "'4-3' runs backwards"),
+    ("--site 4-3 --to awful --site 9 --to good", "'4-3' is reversed"),
     ("--site 9-10 --to awful --site 1 --to good", "there is no site 10; the text has sites 0 'the', 1 'food'"),
     ("--site lovely --to lovely --site 1 --to good", "'lovely' stands at sites 3-4 already"),
     ("--site lovely --to awful --site 9 --to good --freeze 4", "site 4 is frozen"),

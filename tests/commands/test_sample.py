@@ -247,7 +247,7 @@ def test_one_file_has_one_writer(sh):
     done = sh("(sleep 0.2; echo 'a b'; sleep 1.5) | mlm-sample -m a.json --seed 1 --steps 2 --resume r & sleep 1; "
               "echo 'a b' | mlm-sample -m a.json --seed 1 --steps 2 --resume r; echo $?; wait")
     assert done.out == b"75\n"
-    assert "another run is writing it" in done.err
+    assert "another run is writing to it" in done.err
 
 
 @pytest.mark.parametrize("options", ["--on-change", "--every 1", "--every 5 --burn-in 3 --energy 4", ""])

@@ -5,7 +5,7 @@ import orjson
 import pytest
 
 from mlmglauber.models.opening import open_model
-from mlmglauber.models.words import block_of, part_of, pieces, split_words, word_spans
+from mlmglauber.models.words import block_of, part_of, split_words, word_spans
 
 
 def told(done):
@@ -57,9 +57,9 @@ def test_what_is_cut_and_what_is_not_taken(sh, options, text, fields):
 def test_a_table_of_numbers(sh, tables):
     done = sh("printf 'a b\\na\\nz\\n' | mlm-tokens -m a.json")
     assert done.status == 65
-    assert "stdin:3: 'z' is no token of this table" in done.err
+    assert "stdin:3: 'z' is not a token of this table" in done.err
     assert [found.get("taken_reason") for found in told(done)] == [
-        None, "the table has 2 sites, the state 1; give one token a site"]
+        None, "the table has 2 sites, the state 1; give one token per site"]
     ids = sh("mlm-tokens -m a.json", stdin=b'{"ids":[2,0]}\n{"ids":[3,0]}\n')
     assert (ids.status, told(ids)[0]["pieces"]) == (65, ["c", "a"])
     assert "is outside the model's 3 tokens" in ids.err
@@ -87,7 +87,7 @@ def test_words_of_several_families(tmp_path, family, text, words):
     assert [site for first, last in spans for site in range(first, last)] == list(range(len(ids)))
     found = [lm.decode(ids[first:last]).strip() for first, last in spans]
     assert found == (words or ["the", "lazy", "dog", "sleeps", ",", "politics", "!"])
-    assert all(len(piece) for piece in pieces(lm, ids))
+    assert all(len(piece) for piece in lm.pieces(ids))
     for word in split_words(lm, ids):
         assert part_of(lm, ids, word["sites"]) is None
         assert part_of(lm, ids, word["sites"][:1]) == word["word"]

@@ -9,7 +9,6 @@ from mlmglauber.measures.influence.matrix import oscillation_bound, oscillations
 from mlmglauber.models.head_bound import enclosing_radius, head_bound
 from mlmglauber.models.masked_lm import MaskedLM
 from mlmglauber.models.opening import open_model
-from mlmglauber.models.token_vectors import token_vectors
 
 KNOWN = ("bert", "distilbert", "roberta", "xlm-roberta", "albert", "electra", "modernbert")
 
@@ -95,7 +94,7 @@ def test_heads_that_prove_nothing_say_why(opened, monkeypatch, tables):
     assert head_bound(opened("esm")).reason == "the logits are not the decoder's output as it is"
     with monkeypatch.context() as patch:
         patch.setattr(lm.model, "get_output_embeddings", torch.nn.Identity)
-        assert head_bound(lm).reason == "the decoder is no plain linear layer"
+        assert head_bound(lm).reason == "the decoder is not a plain linear layer"
     _, decoder = head_of(lm)
     hook = decoder.register_forward_pre_hook(lambda _, arguments: (arguments[0] * 2,))
     assert head_bound(lm).reason == "the decoder does not read a LayerNorm"
@@ -111,8 +110,8 @@ def test_heads_that_prove_nothing_say_why(opened, monkeypatch, tables):
     assert head_bound(lm).oscillation > 0
     table = open_model(str(tables / "a.json"))
     assert head_bound(table) == (None, "a table of conditionals has no head")
-    assert (token_vectors(table) == np.eye(3)).all()
-    assert token_vectors(lm).shape == (lm.vocab_size, 32)
+    assert (table.token_vectors() == np.eye(3)).all()
+    assert lm.token_vectors().shape == (lm.vocab_size, 32)
 
 
 def test_the_enclosing_ball():

@@ -362,7 +362,7 @@ def test_causal_models_other_tasks_and_maskless_tokenizers_are_refused(bert, tmp
 def test_a_tokenizer_of_another_model_is_refused(bert, checkpoints):
     for file in ("tokenizer.json", "tokenizer_config.json"):
         shutil.copy(checkpoints("modernbert")[0] / file, bert / file)
-    with pytest.raises(ModelError, match="do not belong together"):
+    with pytest.raises(ModelError, match="restore the model's own tokenizer"):
         MaskedLM.open(str(bert))
 
 
@@ -383,7 +383,7 @@ def test_names_that_lead_nowhere(tmp_path, monkeypatch):
     with pytest.raises(ModelError, match="give a local directory, or fetch"):
         MaskedLM.open("nobody/never-was-a-model")
     assert time.monotonic() - start < 5
-    with pytest.raises(ModelError, match=r"without config\.json is no model"):
+    with pytest.raises(ModelError, match=r"has no config\.json, so it holds no model"):
         MaskedLM.open(str(tmp_path))
     with pytest.raises(UsageError, match="no such device"):
         MaskedLM.open(str(families.save("bert", tmp_path / "b")[0]), device="tpu")
@@ -406,7 +406,7 @@ def test_a_local_directory_makes_no_connection(checkpoints, monkeypatch):
 def test_the_libraries_say_nothing(checkpoints):
     """No progress bars, no report of weights that are not needed, no word on the length of a text.
 
-    And the collector, which has rested while they came (`uncollected`), is at work again.
+    Afterwards the garbage collector, switched off while they load (`no_garbage_collection`), works again.
     """
     code = ("import gc, sys; from mlmglauber.models.masked_lm import MaskedLM; "
             "MaskedLM.open(sys.argv[1]).encode('a ' * 999); assert gc.isenabled() and gc.get_freeze_count() > 100_000")
@@ -444,7 +444,7 @@ def test_out_of_memory_halves_the_batch_and_goes_on(checkpoints, monkeypatch):
 
     limit = 11
     monkeypatch.setattr(lm, "_logits", scarce)
-    with pytest.warns(MlmWarning, match="out of memory on 40 rows") as told:
+    with pytest.warns(MlmWarning, match="out of memory on a batch of 40 states") as told:
         assert_near(lm.log_probs(ids, sites), whole, lm.allowed)
     assert len(told) == 1
     seen.clear()

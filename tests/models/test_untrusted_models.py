@@ -27,7 +27,7 @@ from spoiling import (
 )
 
 from mlmglauber.models.causal_lm import CausalLM
-from mlmglauber.models.embedding import Embedder
+from mlmglauber.models.embedder import Embedder
 from mlmglauber.models.masked_lm import MaskedLM
 from mlmglauber.models.opening import open_scorer
 from mlmglauber.stream.errors import ModelError
@@ -83,7 +83,7 @@ def test_a_model_that_answers_otherwise_the_second_time_is_refused(made, monkeyp
     """A dropout that stays on, as code of a model's own may leave it."""
     opened.open(str(made(kind)))
     monkeypatch.setattr(library, "eval", lambda self: self.train())
-    with pytest.raises(ModelError, match="other numbers at the second call") as caught:
+    with pytest.raises(ModelError, match="two calls on the same input differ") as caught:
         opened.open(str(made(kind)))
     assert "\n" not in str(caught.value)
 
@@ -93,7 +93,7 @@ def test_a_folder_that_is_no_model_is_told_so(made, tmp_path, name):
     (tmp_path / "copy").mkdir()
     done = answer(MODELS[name].format("copy"), TEXT.encode(), tmp_path)
     assert (done.status, done.err.count("\n")) == (69, 1)
-    assert "a folder without config.json is no model; give the folder" in done.err
+    assert "the folder has no config.json, so it holds no model; give the folder" in done.err
 
 
 def test_an_embedder_needs_no_pooler_that_it_does_not_use(made, tmp_path):
@@ -109,7 +109,7 @@ def test_a_tokenizer_of_another_model_is_refused(made, tmp_path, kind):
     tokenizer = families.byte_level() if kind == "gpt" else families.wordpiece()
     tokenizer.add_tokens([f"more{k}" for k in range(60)])
     tokenizer.save_pretrained(folder)
-    with pytest.raises(ModelError, match="do not belong together"):
+    with pytest.raises(ModelError, match="restore the model's own tokenizer"):
         (CausalLM if kind == "gpt" else Embedder).open(str(folder))
 
 
@@ -162,7 +162,7 @@ def test_models_with_code_of_their_own(made, tmp_path):
             modules[1]["type"] = "evil.Pooling"
             (folder / "modules.json").write_text(json.dumps(modules))
 
-    script = ("import sys\nfrom mlmglauber.models.embedding import Embedder\n"
+    script = ("import sys\nfrom mlmglauber.models.embedder import Embedder\n"
               "for name in sys.argv[1:]:\n"
               "    try:\n        Embedder.open(name)\n    except Exception as error:\n        print(error)\n")
     for how in ("root", "module", "class"):

@@ -126,7 +126,7 @@ def test_a_bad_line_is_told_and_the_good_ones_are_answered(sh, inputs, command, 
     assert done.status == 65
     assert [line.split(": ")[1] for line in done.err.splitlines()] == [f"stdin:{k}" for k in (5, 6, 7, 8, 9)]
     assert all(";" in line for line in done.err.splitlines())
-    assert 'stdin:9: records of schema "mlm/2"' in done.err
+    assert 'stdin:9: the records have schema "mlm/2"' in done.err
     assert len(done.records) == len(reference.records)
     strict = sh(f"{command} --strict", stdin=bad + f)
     assert strict.status == 65

@@ -27,7 +27,7 @@ from spoiling import (
 )
 
 from mlmglauber.models.causal_lm import CausalLM
-from mlmglauber.models.embedding import Embedder
+from mlmglauber.models.embedder import Embedder
 from mlmglauber.models.masked_lm import MaskedLM
 from mlmglauber.models.table_text import TableText
 from mlmglauber.models.words import token_of
@@ -66,7 +66,7 @@ def test_words_are_one_piece_of_the_vocabulary_or_refused_by_every_option(made, 
     assert [token_of(lm, "cat")] == lm.encode(" cat") != lm.encode("cat")
     pieces = lm.encode(" xylophonist")
     assert len(pieces) > 1
-    with pytest.raises(RecordError, match="'xylophonist' is no single piece") as caught:
+    with pytest.raises(RecordError, match="'xylophonist' is not one token") as caught:
         token_of(lm, "xylophonist")
     assert all(repr(lm.decode([piece])) in str(caught.value) for piece in pieces)
     for command, status in (("rect --site 1 --to xylophonist --site 3 --to cat", 65),
@@ -75,7 +75,7 @@ def test_words_are_one_piece_of_the_vocabulary_or_refused_by_every_option(made, 
         name, _, rest = command.partition(" ")
         done = answer(f"{name} -m copy {rest}", TEXT.encode(), tmp_path)
         assert done.status == status
-        assert "'xylophonist' is no single piece" in done.err
+        assert "'xylophonist' is not one token" in done.err
         assert all(record["type"] == "run" for record in done.records)
 
 

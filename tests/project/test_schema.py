@@ -1,7 +1,10 @@
 """The JSON Schema of the records: every command's records fit it, broken ones do not."""
 
 import json
+import re
+import sys
 from itertools import groupby
+from typing import get_type_hints
 
 import orjson
 import pytest
@@ -10,7 +13,12 @@ from in_process import answer
 from jsonschema import Draft202012Validator
 from oracles import TABLE_A, TABLE_B
 
+from mlmglauber.stream.record_types import RECORD_TYPES
+from mlmglauber.stream.record_types.summaries import SUMMARY_TYPES, SummaryRecord
 from mlmglauber.stream.records import SUITE_TYPES
+
+sys.path.insert(0, str(ROOT / "man"))
+import build_schema
 
 SCHEMA = json.loads((ROOT / "man" / "mlm-records.schema.json").read_text())
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -105,6 +113,41 @@ def outputs(tmp_path_factory):
             key = "lagged" if "--lag" in command else "pairs"
             inputs[key] = inputs.get(key, b"") + lines(records)
     return found
+
+
+def test_the_schema_is_the_one_that_build_schema_makes():
+    assert build_schema.PATH.read_text() == build_schema.text(), "run man/build_schema.py"
+
+
+def fields(record_type):
+    """The fields of a TypedDict."""
+    return set(get_type_hints(record_type))
+
+
+def test_the_manual_lists_the_fields_of_every_type_and_no_others():
+    """The field `type` and reasons aside, which the introduction explains for all types."""
+    sections = dict(re.findall(r"^\.Ss (\w+)\n(.*?)(?=^\.S[sh] )", (ROOT / "man" / "mlm-records.5").read_text(),
+                               re.MULTILINE | re.DOTALL))
+    assert set(sections) == SUITE_TYPES
+    for kind, record_type in RECORD_TYPES.items():
+        listed = [name for names in re.findall(r"^\.It Va (.*)$", sections[kind], re.MULTILINE)
+                  for name in names.split(" , ")]
+        assert len(listed) == len(set(listed)), kind
+        assert set(listed) == fields(record_type) - {"type"}, kind
+    for over in {over for _, over in SUMMARY_TYPES}:
+        assert re.search(rf"\b{over}\b", sections["summary"]), over
+
+
+def test_every_field_of_every_record_is_described(outputs):
+    """Reasons aside, whose names the marks of fields give, and the fields of the users' own texts."""
+    for command, records in outputs.items():
+        for record in records:
+            kinds = [RECORD_TYPES.get(record["type"], SummaryRecord)]
+            if record["type"] == "summary":
+                kinds += SUMMARY_TYPES[record["of"], record["over"]]
+            described = set().union(*map(fields, kinds))
+            found = {name for name in record if not re.fullmatch("(.*_)?reason", name)} - {"topic", "foo"}
+            assert found <= described, (command, found - described)
 
 
 def test_every_record_fits(outputs):

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from in_process import answer
 from oracles import TABLE_A
 
-from mlmglauber.models.embedding import Embedded
+from mlmglauber.models.embedder import Embedded
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Lines, parse, to_line
 
@@ -162,7 +162,7 @@ def check(command, content, folder):
     """What is true of any input."""
     started = time.monotonic()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mlmglauber.models.embedding.Embedder", Embedder)
+        patch.setattr("mlmglauber.models.embedder.Embedder", Embedder)
         status, out, said = answer(command, content, folder)
     assert status in (0, 1, 2, 65), (status, said)  # too few records for what is asked, or of contradictory runs: 1, 2
     assert said or not status

@@ -183,7 +183,7 @@ def test_the_second_of_two_runs_on_one_output_is_refused(sh, command, whole):
             time.sleep(0.01)
         second = sh(f"{command} --resume part")
         assert (second.status, second.out, second.err.count("\n")) == (75, b"", 1)
-        assert "part: another run is writing it" in second.err
+        assert "part: another run is writing to it" in second.err
     finally:
         first.stdin.close()
         assert first.wait(60) == 0

@@ -17,7 +17,7 @@ from mlmglauber.stream.records import SCHEMA, Record, has_vector, is_input, show
 from mlmglauber.stream.vectors import unpack
 
 if TYPE_CHECKING:
-    from mlmglauber.models.embedding import Embedder
+    from mlmglauber.models.embedder import Embedder
 
 
 class Texts:
@@ -85,7 +85,7 @@ def bad(message: str) -> MlmError:
 
 def open_embedder(options: BasinsOptions, heads: Sequence[Record], identity: str | None, path: str) -> "Embedder":
     """The embedder that made the records: --model, treated as the run record of mlm-embed tells."""
-    from mlmglauber.models.embedding import Embedder
+    from mlmglauber.models.embedder import Embedder
 
     head: Record = next((head for head in heads if head.get("run") == identity), {})
     dims, prompt = head.get("dims"), head.get("prompt")

@@ -142,7 +142,7 @@ class CoupleRun(ResumableRun[CoupleOptions]):
 
     def _take_up(self, path: str, head: Record) -> None:
         """Read the file of an interrupted run: its pairs are not run again, and a pair that is not whole is cut off."""
-        resume.take_up(self.descriptor, path, [head])
+        resume.continue_file(self.descriptor, path, [head])
         end = size = 0
         with open(path, "rb") as file:
             for line in file:

@@ -15,7 +15,7 @@ from mlmglauber.stream.printable import counted, were
 from mlmglauber.stream.records import SCHEMA, Record, has_masks, text_of
 
 if TYPE_CHECKING:
-    from mlmglauber.models.embedding import Embedded, Embedder
+    from mlmglauber.models.embedder import Embedded, Embedder
 
 DESCRIPTION = (
     "Add `embedding`, a sentence embedding of `text`, to every record that has a text; the others pass.\n\n"
@@ -141,7 +141,7 @@ class _EmbedRun:
 
     def _open(self) -> "Embedder":
         if self.embedder is None:
-            from mlmglauber.models.embedding import Embedder
+            from mlmglauber.models.embedder import Embedder
 
             options = self.options
             self.embedder = self.io.once(("embedder", options.model, *options.opening.values()),

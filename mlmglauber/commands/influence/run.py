@@ -17,8 +17,7 @@ from mlmglauber.measures.influence.replacements import Ascent, draw_changes
 from mlmglauber.measures.traps.margins import margins, site_rows
 from mlmglauber.models.conditionals import Floats, Ids
 from mlmglauber.models.head_bound import HeadBound, head_bound
-from mlmglauber.models.token_vectors import token_vectors
-from mlmglauber.models.words import pieces, split_words
+from mlmglauber.models.words import split_words
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record
 
@@ -97,7 +96,7 @@ class InfluenceRun:
                               **allowed_field(text.chain.law.allow)}
             record |= context_fields(options, taus, sites, found, k, self.head, told)
             if options.matrix:
-                record |= {"ids": text.ids, "pieces": pieces(model, text.ids)}
+                record |= {"ids": text.ids, "pieces": model.pieces(text.ids)}
                 record["words"] = [model.decode([token]) for token in text.ids]
             whole = model.decode(text.ids)
             record |= {"split_words": split_words(model, text.ids), "text": whole, **text_exact(model, whole, text.ids)}
@@ -111,7 +110,7 @@ class InfluenceRun:
         keep = self.tally.crossing(text, sites).take if options.summary and options.keep_mb else None
         if options.draw == "worst":
             if self.vectors is None:
-                self.vectors = token_vectors(self.inputs.model)
+                self.vectors = model.token_vectors()
             ascent = Ascent(self.vectors, ids[sites], model.allowed, count)
             return ascend(model, ids, sites, base, ascent, taus, keep, progress)
         uniforms = Stream(self.seed, text.name, 0, "replacement").uniforms(0, len(ids) * count)

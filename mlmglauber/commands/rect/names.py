@@ -5,7 +5,7 @@ from typing import Any
 
 from mlmglauber.measures.rectangle.delta import BlockRectangle, Rectangle
 from mlmglauber.models.conditionals import TextModel
-from mlmglauber.models.words import block_of, part_of, sites_told, tokens_of_word
+from mlmglauber.models.words import block_label, block_of, part_of, tokens_of_word
 from mlmglauber.stream.errors import RecordError
 
 Block = tuple[int, ...]
@@ -24,8 +24,8 @@ def named_rectangle(model: TextModel, ids: list[int], names: Sequence[Any],
     if i == j and len(i) == 1:
         raise RecordError(f"both sites are {i[0]}; a rectangle needs two")
     if set(i) & set(j):
-        raise RecordError(f"the blocks {sites_told(i)} and {sites_told(j)} have sites in common; a rectangle needs two "
-                          "that have none")
+        raise RecordError(f"the blocks {block_label(i)} and {block_label(j)} have sites in common; a rectangle needs "
+                          "two that have none")
     to_a, to_b = (_alternative(model, ids, block, word, frozen) for block, word in ((i, names[2]), (j, names[3])))
     if len(i) == len(j) == 1:
         return Rectangle(i[0], j[0], ids[i[0]], ids[j[0]], to_a[0], to_b[0])
@@ -47,7 +47,7 @@ def _alternative(model: TextModel, ids: list[int], block: Block, word: Any, froz
     else:
         tokens = tuple(word) if isinstance(word, list) else (word,)
         if len(tokens) != len(block):
-            raise RecordError(f"{len(tokens)} token ids for {len(block)} sites ({sites_told(block)}); give one a site")
+            raise RecordError(f"{len(tokens)} token ids for {len(block)} sites ({block_label(block)}); give one a site")
     for token in tokens:
         if type(token) is not int or not 0 <= token < model.vocab_size or not model.allowed[token]:
             raise RecordError(f"token {token} is none that may be drawn; choose another")
@@ -65,9 +65,9 @@ def fragments(model: TextModel, ids: list[int], blocks: Sequence[Block]) -> list
 
 
 def _told(block: Block) -> str:
-    return f"{'site' if len(block) == 1 else 'sites'} {sites_told(block)}"
+    return f"{'site' if len(block) == 1 else 'sites'} {block_label(block)}"
 
 
 def scores_first(model: TextModel) -> bool:
     """Whether the first site has a conditional: in a causal model only behind a beginning-of-sequence token."""
-    return not hasattr(model, "joint") or bool(getattr(model, "prefix", ()))
+    return not model.has_joint or bool(model.prefix)

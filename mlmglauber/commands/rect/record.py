@@ -8,7 +8,7 @@ import numpy as np
 from mlmglauber.commands.shared.inputs import Input, text_exact
 from mlmglauber.measures.rectangle.delta import BlockRectangle, Measured, Rectangle, Values, rounding
 from mlmglauber.models.conditionals import TextModel
-from mlmglauber.models.words import pieces, word_spans
+from mlmglauber.models.words import word_spans
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record
 
@@ -49,9 +49,9 @@ def _named(model: TextModel, ids: list[int], rectangle: Rectangle | BlockRectang
     i, j, *tokens = (np.atleast_1d(part).tolist() for part in rectangle)
     told: Record = {"i": i[0], "j": j[0]}
     if isinstance(rectangle, BlockRectangle):
-        told |= {"blocks": [i, j], "tokens": tokens, "pieces": [pieces(model, part) for part in tokens]}
+        told |= {"blocks": [i, j], "tokens": tokens, "pieces": [model.pieces(part) for part in tokens]}
     else:
-        told |= {"tokens": [token for token, in tokens], "pieces": pieces(model, [token for token, in tokens])}
+        told |= {"tokens": [token for token, in tokens], "pieces": model.pieces([token for token, in tokens])}
     told["words"] = [model.decode(part) for part in tokens]
     parts: list[Any] = [_word(model, ids, block, words) for block in (i, j)]
     return told | ({"part_of": parts} if parts != [None, None] else {})

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -157,7 +157,7 @@ class RectRun:
             return
         asked = [ask for ids, rectangle in rectangles for ask in asks(ids, rectangle)]
         counts = [count for _, rectangle in rectangles for count in quarters(rectangle)]
-        answers: Answers = JointRows(cast(Any, model)) if hasattr(model, "joint") else rows
+        answers: Answers = JointRows(model) if model.has_joint else rows
         first = measure(answers, asked, tau, counts=counts)
         moved = None
         if self.options.noise and has_other_way(model):
@@ -231,7 +231,7 @@ class RectRun:
 
 def _propose(model: Any, rows: Rows, states: list[Ids], sites: list[int]) -> Sequence[Floats]:
     """The laws that alternatives are drawn from: conditionals, or what a causal model says from the left."""
-    if not hasattr(model, "joint"):
+    if not model.has_joint:
         return rows.keep(states, sites)
     from mlmglauber.models.conditionals import stack
 

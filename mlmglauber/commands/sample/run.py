@@ -41,12 +41,12 @@ class SampleRun(ResumableRun[SampleOptions]):
     def __init__(self, io: Filter, options: SampleOptions, recorded: RecordedRun | None = None) -> None:
         super().__init__(io, options)
         self.recorded = recorded
-        self.left = resume.NOTHING
+        self.left = resume.BEGINNING
 
     @property
     def passed_on_before(self) -> int:
         """Number of records that were passed on into the resumed file before."""
-        return self.left.passed
+        return self.left.passed_on
 
     def report_left_out(self, complete: bool) -> None:
         """Report the texts that are shorter than --length."""
@@ -76,7 +76,7 @@ class SampleRun(ResumableRun[SampleOptions]):
             if warning is not None:
                 self.io.reporter.warn(warning)
         if self.path is not None:
-            self.left = resume.take_up(self.descriptor, self.path, heads)
+            self.left = resume.continue_file(self.descriptor, self.path, heads)
         else:
             for head in heads:
                 self.output.write(head)
@@ -103,7 +103,7 @@ class SampleRun(ResumableRun[SampleOptions]):
         tally_unknown(self.io, record, ids)
         check_frozen(self.options.frozen, len(ids))
         self.ids.add(name)
-        return None if name in self.left.done else TextChains(self, name, record, ids)
+        return None if name in self.left.finished else TextChains(self, name, record, ids)
 
     def has_room(self, texts: Collection["TextChains"]) -> bool:
         """Whether another text may join: the batch is not full, and few enough texts wait to be written."""
@@ -150,14 +150,14 @@ class TextChains:
                 self.chains.append(Chain(start, tau=tau, seed=run.seed, record=name, number=number,
                                          schedule=self.schedule, scan=options.scan, frozen=options.frozen))
                 self.runs.append(run.runs[tau])
-        if name == run.left.current and run.left.states:
+        if name == run.left.unfinished and run.left.states:
             self._go_on(run.left)
         elif self.schedule.burn_in == 0:
             for chain in self.chains:
                 chain.events.append(Event(0, chain.ids.copy(), None))
         self.write_states()
 
-    def _go_on(self, left: resume.Left) -> None:
+    def _go_on(self, left: resume.ResumePoint) -> None:
         """Set the chains to where the interrupted run left them.
 
         With --on-change every change is a record: a chain stays in its last written state up to the last step.

@@ -2,7 +2,7 @@
 
 from mlmglauber.commands.shared.chain_run import NO_RUN
 from mlmglauber.commands.shared.inputs import OWN_FIELDS, Input, Inputs, text_exact
-from mlmglauber.models.words import pieces, split_words, unknown_token
+from mlmglauber.models.words import split_words
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record, record_id, text_or_ids
 
@@ -28,12 +28,12 @@ class TokenInputs(Inputs):
 def tokens_record(run: str, text: Input, length: int | None) -> Record:
     """The tokens record of a text of which at most `length` tokens are kept."""
     model, ids = text.model, text.ids[:length]
-    unknown = [site for site, token in enumerate(ids) if token == unknown_token(model)]
+    unknown = [site for site, token in enumerate(ids) if token == model.unknown_id]
     never = [site for site, token in enumerate(ids) if not model.allowed[token] and site not in unknown]
     whole = model.decode(ids)
     record: Record = {
         "type": "tokens", "run": run, "id": text.name, "n": len(ids), "tokens": len(text.ids),
-        "cut": len(text.ids) - len(ids), "max_sites": model.max_sites, "ids": ids, "pieces": pieces(model, ids),
+        "cut": len(text.ids) - len(ids), "max_sites": model.max_sites, "ids": ids, "pieces": model.pieces(ids),
         "split_words": split_words(model, ids), "unknown": len(unknown), "unknown_sites": unknown,
         **({"never_drawn": never} if never else {}), "text": whole, **text_exact(model, whole, ids),
     }

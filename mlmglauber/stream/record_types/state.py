@@ -1,0 +1,50 @@
+"""The state record: one state of a chain, and what filters add to it."""
+
+from typing import Annotated, Literal, NotRequired, TypedDict
+
+from mlmglauber.stream.record_types.fields import (
+    Count,
+    Digest,
+    Ids,
+    NonNegative,
+    NotExact,
+    Positive,
+    at_least,
+    at_most,
+    reason,
+    rules,
+)
+
+
+@rules({"dependentRequired": {"site": ["old", "new", "changed"], "logp_old": ["site", "logp_new"],
+                              "basin": ["basin_p"]}})
+class StateRecord(TypedDict):
+    """Written by mlm-sample and by mlm-couple --emit; log-probabilities in nats."""
+
+    type: Literal["state"]
+    run: Digest
+    id: str
+    chain: Count
+    step: Count
+    tau: NonNegative
+    n: Positive
+    text: str
+    ids: Ids
+    text_exact: NotRequired[NotExact]
+    site: NotRequired[Count]
+    old: NotRequired[Count]
+    new: NotRequired[Count]
+    changed: NotRequired[bool]
+    logp_old: NotRequired[Annotated[float | None, reason("reason")]]
+    logp_new: NotRequired[Annotated[float | None, reason("reason")]]
+    pll: NotRequired[Annotated[float | None, reason("pll_reason")]]
+    unknown: NotRequired[Positive]
+    coupled: NotRequired[str]
+    masked: NotRequired[Positive]
+    embedding: NotRequired[Annotated[list[float] | str | None, reason("embedding_reason")]]
+    embedder: NotRequired[str | None]
+    truncated: NotRequired[bool]
+    text_tokens: NotRequired[Positive]
+    drift: NotRequired[Annotated[float | None, at_least(0), at_most(2), reason("drift_reason")]]
+    basin: NotRequired[Annotated[str | None, reason("basin_reason")]]
+    basin_p: NotRequired[Annotated[float | None, at_least(0), at_most(1), reason("basin_p_reason")]]
