@@ -1,15 +1,24 @@
-"""What was computed and may be asked for again, the least lately used forgotten first when memory is full."""
+"""Conditionals that were computed and may be asked for again; the least recently used ones go when memory is full."""
 
-from collections import OrderedDict
+from operator import itemgetter
 from typing import Any
 
+import numpy as np
+from cachetools import LRUCache
+from numpy.typing import NDArray
+
+from mlmglauber.dynamics.draws import TokenDraws
 from mlmglauber.dynamics.token_distribution import TokenDistribution
-from mlmglauber.models.conditionals import FILL, Ids
+from mlmglauber.models.blocks import BlockRows
+from mlmglauber.models.conditionals import FILL, Draws, Ids
 
 OVERHEAD = 400
-"""Bytes that an entry takes beside its arrays."""
+"""Number of bytes that an entry takes beside its arrays."""
+WORTH_KEEPING = 0.3
+"""A conditional is kept where what is known of it answers the next draw with at least this chance."""
 
 Key = tuple[Any, ...]
+"""What a value depends on; the last part is a state or a context as bytes."""
 
 
 def context_key(site: int, tau: float, ids: Ids) -> Key:
@@ -23,32 +32,54 @@ class ConditionalCache:
     """Values by key, at most `limit` bytes of them."""
 
     def __init__(self, limit: int) -> None:
-        self.limit, self.size = limit, 0
-        self._held: OrderedDict[Key, tuple[Any, int]] = OrderedDict()
+        self.limit = limit
+        self._entries: LRUCache[Key, tuple[Any, int]] = LRUCache(limit, getsizeof=itemgetter(1))
+
+    @property
+    def size(self) -> int:
+        """Number of bytes that the entries take."""
+        return int(self._entries.currsize)
 
     def get(self, key: Key) -> Any:
         """The value, None where there is none."""
-        found = self._held.get(key)
-        if found is None:
-            return None
-        self._held.move_to_end(key)
-        return found[0]
+        entry = self._entries.get(key)
+        return None if entry is None else entry[0]
 
     def put(self, key: Key, value: Any, nbytes: int) -> None:
-        """Keep a value of so many bytes."""
+        """Keep a value of so many bytes; not one that is larger than the whole cache."""
         size = nbytes + len(key[-1]) + OVERHEAD
-        before = self._held.pop(key, None)
-        self.size += size - (before[1] if before else 0)
-        self._held[key] = (value, size)
-        while self.size > self.limit and self._held:
-            _, (_, forgotten) = self._held.popitem(last=False)
-            self.size -= forgotten
+        if size <= self.limit:
+            self._entries[key] = (value, size)
+        else:
+            self._entries.pop(key, None)
 
     def distribution(self, site: int, tau: float, ids: Ids) -> TokenDistribution | None:
         """The conditional of a site in a state, None where it is not known."""
-        found: TokenDistribution | None = self.get(context_key(site, tau, ids))
-        return found
+        known: TokenDistribution | None = self.get(context_key(site, tau, ids))
+        return known
 
     def keep(self, site: int, tau: float, ids: Ids, distribution: TokenDistribution) -> None:
         """Keep a conditional."""
         self.put(context_key(site, tau, ids), distribution, distribution.nbytes)
+
+    def keep_drawn(self, draws: Draws, rows: BlockRows, drawn: TokenDraws, always: NDArray[np.bool_],
+                   tolerance: float, level: int) -> None:
+        """Keep the conditionals of draws that are likely to answer the next draw, and those with `always`.
+
+        rows: what the model said of them, in precision `level`. always: (B,). tolerance: of that level, in nats. A cold
+        conditional whose draw is not certain is not kept.
+        """
+        old, cold = draws.old, draws.cold
+        places = np.arange(len(old))
+        beside = old // len(rows.inside[0])
+        mass = rows.masses[places, rows.chosen] + np.where(beside != rows.chosen, rows.masses[places, beside], 0.0)
+        kept = (always | (mass >= WORTH_KEEPING)) & drawn.finite & (drawn.certain | ~cold)
+        for k in np.flatnonzero(kept).tolist():
+            tau, site = float(draws.taus[k]), int(draws.sites[k])
+            shift = 0.0 if cold[k] or not tolerance else tolerance / tau
+            state = draws.ids[k][draws.ids[k] != FILL]
+            known = self.distribution(site, tau, state)
+            if known is None or known.level != level:
+                known = TokenDistribution(rows.masses[k], shift, level)
+            known.learn(rows, k, int(old[k]))
+            self.keep(site, tau, state, known)

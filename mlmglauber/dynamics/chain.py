@@ -1,4 +1,4 @@
-"""One chain: where it starts, which of its states are wanted, and the random numbers of its steps."""
+"""One chain: its start, its output schedule, and the random numbers of its steps."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ from mlmglauber.models.conditionals import Ids
 
 
 class Move(NamedTuple):
-    """One update of one chain: the site, the tokens before and after, their log-probabilities in nats."""
+    """One update of one chain: the site, the tokens before and after, and log p_tau of both, in nats."""
 
     site: int
     old: int
@@ -23,7 +23,7 @@ class Move(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A state that is wanted: the step, the state, and the update that made it (None at the start)."""
+    """A state of the output: the step, the state, and the update that made it (None at the start)."""
 
     step: int
     ids: Ids
@@ -31,10 +31,11 @@ class Event(NamedTuple):
 
 
 class OutputSchedule(NamedTuple):
-    """Which states of a chain are wanted, and where it ends.
+    """The steps whose states a chain puts out, and its last step.
 
-    From step burn_in on: that one, every `every`-th after it or, with every = 0, each one that differs from the one
-    before; each multiple of `energy`; and the last.
+    No state before step burn_in is put out. From there on these are: the state of step burn_in; each `every`-th one
+    after it or, with every = 0, each one that differs from the one before; the state of each step that is a multiple
+    of `energy`; the last one.
     """
 
     last: int
@@ -43,7 +44,7 @@ class OutputSchedule(NamedTuple):
     energy: int = 0
 
     def due(self, step: int, changed: bool) -> bool:
-        """Whether the state after a step is wanted."""
+        """Whether the state after `step` is put out. changed: whether it differs from the state before."""
         if step < self.burn_in:
             return False
         if step in (self.burn_in, self.last) or (self.energy and step % self.energy == 0):
@@ -51,7 +52,7 @@ class OutputSchedule(NamedTuple):
         return (step - self.burn_in) % self.every == 0 if self.every else changed
 
     def next_due(self, after: int) -> int:
-        """The first step behind `after` that is wanted even when nothing changes; last + 1 when there is none.
+        """The first step behind `after` that is due even when nothing changes; last + 1 when there is none.
 
         >>> OutputSchedule(100, every=10, burn_in=5).next_due(16)
         25
@@ -66,10 +67,12 @@ class OutputSchedule(NamedTuple):
 
 
 class Chain:
-    """One chain: its state, its place in time, its streams, and the events that nobody has taken yet.
+    """One chain: its state, its step, its random streams, and the events that nobody has taken yet.
 
-    step, horizon: how many updates it has made, and how many it may make for now. broken: the site whose conditional
-    was not finite; such a chain cannot go on.
+    ids: (n,) the start. tau: the temperature, at least 0. seed, record, number: the name of the random streams (see
+    randomness.Stream). scan: see glauber.scan_sites. frozen: sites that keep their tokens. step: the number of updates
+    made before. horizon: the number of updates after which the chain stops for now. broken: the site of a conditional
+    that was not finite; such a chain cannot go on.
     """
 
     def __init__(self, ids: Sequence[int], *, tau: float, seed: int, record: str, number: int,
@@ -83,6 +86,15 @@ class Chain:
         self._site, self._block, self._token = (Stream(seed, record, number, purpose)
                                                 for purpose in ("site", "block", "token"))
 
+    @property
+    def sites(self) -> int:
+        """Number of sites n of a state."""
+        return len(self.ids)
+
+    def next_due(self, after: int) -> int:
+        """The first step behind `after` whose state is put out even when nothing changes."""
+        return self.schedule.next_due(after)
+
     def plan(self, start: int, count: int) -> tuple[Ids, NDArray[np.float64]]:
         """The sites (count,) and uniforms (count, 2) of steps start ... start + count - 1: block, then token."""
         sites = scan_sites(self.scan, self._site, start, count, self.free)
@@ -90,14 +102,17 @@ class Chain:
 
 
 def in_step_order(chains: Iterable[Chain]) -> Iterator[tuple[int, Event]]:
-    """(place of the chain, event) of all events up to where the slowest chain is, by step and then by chain."""
+    """Take the events that no chain can precede any more, as (place of the chain, event), by step and then by place.
+
+    These are the events up to the step of the slowest chain; later ones stay with their chains.
+    """
     chains = list(chains)
     if not any(chain.events for chain in chains):
         return
-    frontier = min(chain.step for chain in chains)
+    slowest = min(chain.step for chain in chains)
     ready = []
     for k, chain in enumerate(chains):
-        while chain.events and chain.events[0].step <= frontier:
+        while chain.events and chain.events[0].step <= slowest:
             event = chain.events.popleft()
             ready.append((event.step, k, event))
     ready.sort(key=lambda item: item[:2])

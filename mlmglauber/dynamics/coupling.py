@@ -50,7 +50,7 @@ def region(*sides: Side) -> AcceptanceRegion:
     return AcceptanceRegion(low, high)
 
 
-class Coupled(NamedTuple):
+class JointDraw(NamedTuple):
     """Tokens drawn together, and whether no error within the tolerances could have changed one."""
 
     tokens: tuple[int, ...]
@@ -60,7 +60,7 @@ class Coupled(NamedTuple):
 class Coupling(Protocol):
     """The conditionals of some chains at one site, ready to be drawn together."""
 
-    def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> Coupled:
+    def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> JointDraw:
         """One token for each conditional, from WORDS uniforms on [0, 1) or, in a race, (V,) exponentials.
 
         more: the three uniforms of a later trial, from 1 on; 0 stands for those of the residual.
@@ -78,10 +78,10 @@ class One:
     def __init__(self, distribution: TokenDistribution) -> None:
         self.distribution = distribution
 
-    def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> Coupled:
+    def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> JointDraw:
         """See Coupling."""
         token, _, certain = _single(self.distribution, noise[0], noise[1])
-        return Coupled((token,), certain)
+        return JointDraw((token,), certain)
 
     def acceptance_region(self, tokens: Sequence[int]) -> AcceptanceRegion | None:
         """See Coupling."""
@@ -104,22 +104,22 @@ class Maximal:
     def __init__(self, p: TokenDistribution, q: TokenDistribution) -> None:
         self.p, self.q, self.shift = p, q, p.shift + q.shift
 
-    def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> Coupled:
+    def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> JointDraw:
         """See Coupling."""
         x, certain = self._compared(self.p, self.q, *noise[:3].tolist())
         if x is None or not certain[1]:
-            return Coupled((0, 0), False)
+            return JointDraw((0, 0), False)
         if certain[0]:
-            return Coupled((x, x), True)
+            return JointDraw((x, x), True)
         for trial in range(TRIALS):
             y, (common, sure) = self._compared(self.q, self.p, *(more(trial) if trial else noise[3:]).tolist())
             if y is None or not sure:
-                return Coupled((0, 0), False)
+                return JointDraw((0, 0), False)
             if not common:
-                return Coupled((x, y), True)
+                return JointDraw((x, y), True)
         if self.shift:
-            return Coupled((0, 0), False)
-        return Coupled((x, self._residual(float(more(0)[0]), x)), True)
+            return JointDraw((0, 0), False)
+        return JointDraw((x, self._residual(float(more(0)[0]), x)), True)
 
     def _compared(self, p: TokenDistribution, q: TokenDistribution, block: float, token: float,
                   accept: float) -> tuple[int | None, tuple[bool, bool]]:
@@ -168,10 +168,10 @@ class Quantile:
     def __init__(self, p: TokenDistribution, q: TokenDistribution) -> None:
         self.p, self.q = p, q
 
-    def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> Coupled:
+    def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> JointDraw:
         """See Coupling."""
         (x, _, sure), (y, _, also) = (_single(each, noise[0], noise[1]) for each in (self.p, self.q))
-        return Coupled((x, y), sure and also)
+        return JointDraw((x, y), sure and also)
 
     def acceptance_region(self, tokens: Sequence[int]) -> AcceptanceRegion | None:
         """See Coupling."""
@@ -190,7 +190,7 @@ class Race:
     def __init__(self, distributions: Sequence[TokenDistribution]) -> None:
         self.distributions = distributions
 
-    def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> Coupled:
+    def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> JointDraw:
         """See Coupling. Certain where the runner-up's clock is behind by more than twice the tolerance."""
         tokens, certain = [], True
         for each in self.distributions:
@@ -203,7 +203,7 @@ class Race:
                 lead = float(np.partition(arrivals, 1)[1] - arrivals[winner]) if len(arrivals) > 1 else inf
                 certain = certain and lead > 2 * each.shift and not isinf(each.shift)
             tokens.append(int(ids[winner]))
-        return Coupled(tuple(tokens), certain)
+        return JointDraw(tuple(tokens), certain)
 
     def acceptance_region(self, tokens: Sequence[int]) -> AcceptanceRegion | None:
         """See Coupling. All or nothing: who wins hangs on all exponentials, unless nobody else runs."""

@@ -1,7 +1,6 @@
-"""Whole conditionals for chains that move together: computed in shared batches, kept where they have few tokens."""
+"""Whole conditionals for chains that move together: computed in shared batches, kept where they have few blocks."""
 
 from collections.abc import Sequence
-from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ MOST_BLOCKS = 16
 
 
 class Wanted(NamedTuple):
-    """A conditional that is wanted: the state, the temperature, the site, the least level of precision."""
+    """A request for a conditional: the state (n,), the temperature, the site, the least level of precision."""
 
     ids: Ids
     tau: float
@@ -27,22 +26,25 @@ class Wanted(NamedTuple):
 
 
 class Distributions:
-    """Complete token distributions through an engine: its model, its cache, its counters."""
+    """Complete token distributions from the model of an engine, with its cache and its counters."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
     def get(self, site: int, tau: float, ids: Ids, level: int) -> TokenDistribution | None:
-        """The conditional of a site, with the tokens of all its blocks, in this precision or a better one."""
-        found = self.engine.cache.distribution(site, tau, ids)
-        return found if found is not None and found.complete and found.level >= level else None
+        """The complete conditional of a site, in this precision or a better one; None where it is not known."""
+        known = self.engine.cache.distribution(site, tau, ids)
+        return known if known is not None and known.complete and known.level >= level else None
 
     def compute(self, wanted: Sequence[Wanted]) -> list[TokenDistribution | None]:
-        """The conditional of each, from the cache or else from the model, equal ones once; None where it is no law."""
-        found = [self.get(each.site, each.tau, each.ids, each.level) for each in wanted]
+        """The conditional of each request, from the cache or else from the model; None where it is not finite.
+
+        Equal requests are computed once. States of like length share a call.
+        """
+        distributions = [self.get(each.site, each.tau, each.ids, each.level) for each in wanted]
         missing: dict[tuple[int, float, bytes, int], list[int]] = {}
         for k, each in enumerate(wanted):
-            if found[k] is None:
+            if distributions[k] is None:
                 missing.setdefault((*context_key(each.site, each.tau, each.ids), each.level), []).append(k)
         firsts = [places[0] for places in missing.values()]
         for level in sorted({wanted[k].level for k in firsts}):
@@ -50,25 +52,21 @@ class Distributions:
             for start in range(0, len(at), self.engine.rows):
                 batch = at[start : start + self.engine.rows]
                 for k, made in zip(batch, self._call([wanted[k] for k in batch], level), strict=True):
-                    found[k] = made
+                    distributions[k] = made
         for places in missing.values():
             for k in places[1:]:
-                found[k] = found[places[0]]
-        return found
+                distributions[k] = distributions[places[0]]
+        return distributions
 
     def _call(self, batch: Sequence[Wanted], level: int) -> list[TokenDistribution | None]:
+        """One call of the model in one precision."""
         engine, precision = self.engine, self.engine.precision
         states, sites = stack([each.ids for each in batch]), np.array([each.site for each in batch])
         precision.measure([each.tau for each in batch])
-        begin = perf_counter()
-        rows = engine.conditional.log_probs_at(states, sites, level)
-        taken = perf_counter() - begin
         if level == 0:
-            engine.cost.observe(len(batch), taken)
-            engine.counters.rows += len(batch)
-            engine.counters.calls += 1
-            engine.counters.seconds += taken
+            rows = engine.cost.timed(len(batch), lambda: engine.conditional.log_probs_at(states, sites, level))
         else:
+            rows = engine.conditional.log_probs_at(states, sites, level)
             engine.counters.again += len(batch)
             self._compare(batch, states, sites, rows, level)
         made = []
@@ -81,12 +79,15 @@ class Distributions:
 
     def check(self, ids: Ids, site: int, tau: float, uniforms: NDArray[np.float64], token: int,
               drawn_from: TokenDistribution) -> None:
-        """Compare the draw of a first chain with the best precision, now and then (see Precision.to_check)."""
+        """Make the draw of a first chain again in the best precision, now and then (see Precision.to_check).
+
+        ids: (n,) its state, before or after the draw. uniforms: (2,). token: what was drawn.
+        """
         if drawn_from.shift and self.engine.precision.to_check(uniforms[None])[0]:
-            self.engine.check(ids, site, tau, uniforms, token)
+            self.engine.check(ids.copy(), site, tau, uniforms, token)
 
     def _compare(self, batch: Sequence[Wanted], states: Ids, sites: Ids, rows: Floats, level: int) -> None:
-        """What the precision before says of the same conditionals: the tolerance is widened where it was too small."""
+        """Compare with the precision before: a tolerance that was too small for the difference is widened."""
         before = self.engine.conditional.log_probs_at(states, sites, level - 1)
         taus, old = np.array([each.tau for each in batch]), states[np.arange(len(batch)), sites]
         warm = np.zeros(len(batch), dtype=bool)

@@ -21,7 +21,7 @@ NOTHING_ELSE = 50.0
 """Gap between the two best tokens, in units of tau, at which the others have a share of less than V e^-50."""
 
 
-class Drawn(NamedTuple):
+class TokenDraws(NamedTuple):
     """B draws.
 
     tokens: (B,). logp_old, logp_new: (B,) log p_tau of the token before and after, in nats. low, high: (B, 2) the
@@ -38,7 +38,7 @@ class Drawn(NamedTuple):
     finite: NDArray[np.bool_]
 
 
-def draw(rows: BlockRows, uniforms: Values, taus: Values, cold: NDArray[np.bool_], tolerance: float) -> Drawn:
+def draw(rows: BlockRows, uniforms: Values, taus: Values, cold: NDArray[np.bool_], tolerance: float) -> TokenDraws:
     """Draw one token from each conditional.
 
     uniforms: (B, 2) on [0, 1). tolerance: the largest error of a log-odds at tau = 1, in nats; divided by tau it is s
@@ -66,7 +66,8 @@ def draw(rows: BlockRows, uniforms: Values, taus: Values, cold: NDArray[np.bool_
         certain &= rows.gap >= 2 * tolerance + NOTHING_ELSE * taus
     else:
         certain = np.ones(len(taus), dtype=bool)
-    return Drawn(rows.chosen * BLOCK + place, rows.logp_old, logp_new, low, high, certain & rows.finite, rows.finite)
+    return TokenDraws(rows.chosen * BLOCK + place, rows.logp_old, logp_new, low, high, certain & rows.finite,
+                      rows.finite)
 
 
 def interval(edges: Values, places: Ids) -> tuple[Values, Values]:

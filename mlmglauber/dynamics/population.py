@@ -1,12 +1,13 @@
-"""The chains of an engine as arrays, a row each: states, plans, and the stay intervals of the present states.
+"""What an engine moves, as arrays with a row each: plans, and the stay intervals of the present states.
 
-A stay interval is what is known of one site of a state: the uniforms with which a draw leaves its token as it is. A
-site that is not known has an empty one. With arrays, a step of a thousand chains is a few operations, not a loop.
+A stay interval belongs to a site of a state: the uniforms with which a draw at the site leaves its token as it is. The
+interval of a site whose conditional is not known is empty. With arrays a step of a thousand chains is a few numpy
+operations.
 """
 
 import weakref
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,45 @@ from mlmglauber.dynamics.chain import Chain
 from mlmglauber.models.conditionals import FILL, Ids
 
 WINDOW = 256
-"""Number of steps of a chain whose sites and uniforms are drawn at once."""
+"""Number of steps whose sites and uniforms are drawn at once."""
+
+Column = tuple[tuple[int, ...], type, Any]
+"""(shape, type of number, value of an unused row)."""
+
+
+class MarkovChain(Protocol):
+    """What an engine moves: a chain, or a group of coupled chains, which is one chain on the product of their states.
+
+    step: number of steps made. horizon: the step at which it stops for now. broken: the site of a conditional that was
+    not finite, None as long as there is none.
+    """
+
+    step: int
+    horizon: int
+    broken: int | None
+
+    @property
+    def sites(self) -> int:
+        """Number of sites n of a state."""
+        ...
+
+    def next_due(self, after: int) -> int:
+        """The first step behind `after` whose state is put out even when nothing changes."""
+        ...
+
+    def plan(self, start: int, count: int) -> tuple[Ids, NDArray[np.float64]]:
+        """The sites (count,) and uniforms (count, words) of steps start ... start + count - 1."""
+        ...
+
+
+Member = TypeVar("Member", bound=MarkovChain)
 
 
 class StayIntervals(NamedTuple):
-    """Of the n sites of one state: which are known, the uniforms that keep the token, its log-probability in nats."""
+    """Of the n sites of one state: which are known, the uniforms that keep the token, its log-probability in nats.
+
+    known: (n,). low, high: (n, words), low <= u < high for each of the uniforms of a step. logp: (n,).
+    """
 
     known: NDArray[np.bool_]
     low: NDArray[np.float64]
@@ -32,130 +67,168 @@ class StayIntervals(NamedTuple):
         return sum(array.nbytes for array in self)
 
 
-class Population:
-    """Arrays with a row for each chain; rows are used again when their chains are done."""
+class Population(Generic[Member]):
+    """Arrays with a row for each member; a row is used again when its member is gone.
 
-    def __init__(self) -> None:
-        self.width = 0
-        self.chains: list[weakref.ref[Chain] | None] = []
+    words: number of uniforms of a step.
+    """
+
+    def __init__(self, words: int) -> None:
+        self.words, self.width = words, 0
+        self.members: list[weakref.ref[Member] | None] = []
         self._rows: dict[int, int] = {}
         self._free: list[int] = []
         self._allocate(0, 0)
 
-    def _allocate(self, count: int, width: int) -> None:
-        """Room for so many chains of so many sites; what is there stays."""
-        before = len(self.chains), self.width
-        shapes = {
-            "ids": ((count, width), np.int64, FILL), "known": ((count, width), bool, False),
-            "low": ((count, width, 2), np.float64, np.inf), "high": ((count, width, 2), np.float64, -np.inf),
-            "logp": ((count, width), np.float64, 0.0), "sites": ((count, WINDOW), np.int64, 0),
-            "uniforms": ((count, WINDOW, 2), np.float64, 0.0), "start": ((count,), np.int64, -WINDOW),
-            "length": ((count,), np.int64, 0), "tau": ((count,), np.float64, 0.0), "step": ((count,), np.int64, 0),
+    def columns(self, count: int, width: int) -> dict[str, Column]:
+        """The arrays for `count` members of at most `width` sites, by name."""
+        words = self.words
+        return {
+            "known": ((count, width), bool, False), "low": ((count, width, words), np.float64, np.inf),
+            "high": ((count, width, words), np.float64, -np.inf), "logp": ((count, width), np.float64, 0.0),
+            "sites": ((count, WINDOW), np.int64, 0), "uniforms": ((count, WINDOW, words), np.float64, 0.0),
+            "start": ((count,), np.int64, -WINDOW), "length": ((count,), np.int64, 0), "step": ((count,), np.int64, 0),
             "horizon": ((count,), np.int64, 0), "next_due": ((count,), np.int64, 0),
-            "burn_in": ((count,), np.int64, 0), "on_change": ((count,), bool, False),
-            "rate": ((count,), np.float64, 0.5), "held": ((count,), bool, False),
+            "rate": ((count,), np.float64, 0.5), "deferred": ((count,), bool, False),
         }
-        for name, (shape, kind, fill) in shapes.items():
-            array = np.full(shape, fill, dtype=kind)
-            if before[0]:
-                old = getattr(self, name)
-                array[tuple(slice(size) for size in old.shape)] = old
-            setattr(self, name, array)
-        self._free += range(len(self.chains), count)
-        self.chains += [None] * (count - len(self.chains))
-        self.width = width
-        for row, reference in enumerate(self.chains):
-            chain = reference() if reference is not None else None
-            if chain is not None:
-                chain.ids = self.ids[row, : self.length[row]]
 
-    ids: Ids
-    """(C, n) states, shorter ones filled up with FILL."""
     known: NDArray[np.bool_]
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     logp: NDArray[np.float64]
+    """(C, n) log p_tau of the tokens at known sites; 0 for groups, which have no use for it."""
     sites: Ids
     """(C, WINDOW) planned sites of the steps from `start` on."""
     uniforms: NDArray[np.float64]
-    """(C, WINDOW, 2) their uniforms."""
+    """(C, WINDOW, words) the uniforms of these steps."""
     start: Ids
     length: Ids
-    tau: NDArray[np.float64]
     step: Ids
     horizon: Ids
     next_due: Ids
-    """The next step whose state is wanted even when nothing changes."""
-    burn_in: Ids
-    on_change: NDArray[np.bool_]
-    """Whether each state that differs from the one before is wanted."""
+    """The next step whose state is put out even when nothing changes."""
     rate: NDArray[np.float64]
     """The recent rate of change: a mean over about 32 steps."""
-    held: NDArray[np.bool_]
-    """Whether the chain waits for a draw in a better precision."""
+    deferred: NDArray[np.bool_]
+    """Whether the member waits for a draw in a better precision."""
 
-    def rows_of(self, chains: Sequence[Chain]) -> Ids:
-        """(C,) the rows of chains; those that come for the first time get one."""
+    def _allocate(self, count: int, width: int) -> None:
+        """Make room for `count` members of `width` sites; rows that are in use keep their values."""
+        used = len(self.members)
+        for name, (shape, kind, fill) in self.columns(count, width).items():
+            array: NDArray[Any] = np.full(shape, fill, dtype=kind)
+            if used:
+                old = getattr(self, name)
+                array[tuple(slice(size) for size in old.shape)] = old
+            setattr(self, name, array)
+        self._free += range(used, count)
+        self.members += [None] * (count - used)
+        self.width = width
+
+    def rows_of(self, members: Sequence[Member]) -> Ids:
+        """(C,) the rows of members; a member that comes for the first time gets one."""
         rows = self._rows
         try:
-            return np.array([rows[id(chain)] for chain in chains], dtype=np.int64)
+            return np.array([rows[id(member)] for member in members], dtype=np.int64)
         except KeyError:
-            for chain in chains:
-                if id(chain) not in rows:
-                    self._adopt(chain)
-            return np.array([rows[id(chain)] for chain in chains], dtype=np.int64)
+            for member in members:
+                if id(member) not in rows:
+                    self._adopt(member)
+            return np.array([rows[id(member)] for member in members], dtype=np.int64)
 
-    def _adopt(self, chain: Chain) -> None:
-        n = len(chain.ids)
+    def _adopt(self, member: Member) -> None:
+        n = member.sites
         if not self._free or n > self.width:
-            count = max(64, len(self.chains) if self._free else 2 * len(self.chains))
+            count = max(64, len(self.members) if self._free else 2 * len(self.members))
             self._allocate(count, max(n, self.width))
         row = self._free.pop()
-        key = id(chain)
+        key = id(member)
         self._rows[key] = row
-        self.ids[row], self.known[row], self.low[row], self.high[row] = FILL, False, np.inf, -np.inf
-        self.ids[row, :n] = chain.ids
-        chain.ids = self.ids[row, :n]
-        schedule = chain.schedule
-        self.start[row], self.length[row], self.tau[row], self.step[row] = -WINDOW, n, chain.tau, chain.step
-        self.next_due[row], self.burn_in[row] = schedule.next_due(chain.step), schedule.burn_in
-        self.on_change[row], self.rate[row], self.held[row] = schedule.every == 0, 0.5, False
+        self.forget_stay_intervals(row)
+        self.start[row], self.length[row], self.step[row] = -WINDOW, n, member.step
+        self.next_due[row], self.rate[row], self.deferred[row] = member.next_due(member.step), 0.5, False
 
         def forget(_: object) -> None:
             del self._rows[key]
-            self.chains[row] = None
+            self.members[row] = None
             self._free.append(row)
 
-        self.chains[row] = weakref.ref(chain, forget)
+        self.members[row] = weakref.ref(member, forget)
+        self.enter(row, member)
 
-    def chain(self, row: int) -> Chain | None:
-        """The chain of a row, None when it is gone."""
-        reference = self.chains[row]
+    def enter(self, row: int, member: Member) -> None:
+        """Fill the further columns of a subclass for a member that has got a row."""
+
+    def find(self, row: int) -> Member | None:
+        """The member of a row, None when it is gone."""
+        reference = self.members[row]
         return reference() if reference is not None else None
 
+    def member(self, row: int) -> Member:
+        """The member of a row that is in use."""
+        member = self.find(row)
+        assert member is not None
+        return member
+
     def planned(self, rows: Ids) -> Ids:
-        """(R,) how far into its window each chain is; windows that are used up are drawn anew."""
+        """(R,) the place of each member's step in its window; windows that are used up are drawn anew."""
         places = self.step[rows] - self.start[rows]
         for k in np.flatnonzero((places < 0) | (places >= WINDOW)).tolist():
             row = int(rows[k])
-            chain = self.chain(row)
-            assert chain is not None
             self.start[row] = self.step[row]
-            self.sites[row], self.uniforms[row] = chain.plan(int(self.step[row]), WINDOW)
+            self.sites[row], self.uniforms[row] = self.member(row).plan(int(self.step[row]), WINDOW)
             places[k] = 0
         return places
 
     def stay_intervals(self, row: int) -> StayIntervals:
-        """What is known of a chain's present state, as a copy."""
+        """What is known of a member's present state, as a copy."""
         n = self.length[row]
         columns: list[Any] = [array[row, :n].copy() for array in (self.known, self.low, self.high, self.logp)]
         return StayIntervals(*columns)
 
-    def forget_stay_intervals(self, rows: Ids) -> None:
-        """Nothing is known of the states that these chains have come to."""
+    def forget_stay_intervals(self, rows: Ids | int) -> None:
+        """Mark all sites of the present states as not known."""
         self.known[rows], self.low[rows], self.high[rows] = False, np.inf, -np.inf
 
-    def set_stay_intervals(self, row: int, found: StayIntervals) -> None:
-        """A chain has come to a state of which something is known."""
+    def set_stay_intervals(self, row: int, known: StayIntervals) -> None:
+        """Take over what is known of the state that a member has come to."""
         n = self.length[row]
-        self.known[row, :n], self.low[row, :n], self.high[row, :n], self.logp[row, :n] = found
+        self.known[row, :n], self.low[row, :n], self.high[row, :n], self.logp[row, :n] = known
+
+
+class ChainPopulation(Population[Chain]):
+    """A population of single chains: also their states, as one array, and their temperatures and output schedules.
+
+    The `ids` of a chain that has a row is a view of that row: a change of one is a change of the other.
+    """
+
+    ids: Ids
+    """(C, n) states, shorter ones filled up with FILL."""
+    tau: NDArray[np.float64]
+    burn_in: Ids
+    on_change: NDArray[np.bool_]
+    """Whether each state that differs from the one before is put out."""
+
+    def __init__(self) -> None:
+        super().__init__(words=2)
+
+    def columns(self, count: int, width: int) -> dict[str, Column]:
+        """See Population."""
+        return super().columns(count, width) | {
+            "ids": ((count, width), np.int64, FILL), "tau": ((count,), np.float64, 0.0),
+            "burn_in": ((count,), np.int64, 0), "on_change": ((count,), bool, False)}
+
+    def _allocate(self, count: int, width: int) -> None:
+        super()._allocate(count, width)
+        for row in range(len(self.members)):
+            chain = self.find(row)
+            if chain is not None:
+                chain.ids = self.ids[row, : self.length[row]]
+
+    def enter(self, row: int, member: Chain) -> None:
+        """See Population."""
+        self.ids[row] = FILL
+        self.ids[row, : member.sites] = member.ids
+        member.ids = self.ids[row, : member.sites]
+        self.tau[row], self.burn_in[row] = member.tau, member.schedule.burn_in
+        self.on_change[row] = member.schedule.every == 0

@@ -18,7 +18,7 @@ Ends = tuple[tuple[float, float], tuple[float, float]]
 """(low, high) of each of the two uniforms of a draw."""
 
 
-class Single(NamedTuple):
+class TokenDraw(NamedTuple):
     """One draw: the token, log p_tau of it, and whether no error within the tolerance could have changed it."""
 
     token: int
@@ -105,7 +105,7 @@ class TokenDistribution:
         self._dense = None
         return True
 
-    def draw(self, first: float, second: float) -> Single | None:
+    def draw(self, first: float, second: float) -> TokenDraw | None:
         """The token that two uniforms on [0, 1) draw; None where its block is not known."""
         k = min(int(self._edges.searchsorted(first, side="right")), len(self._blocks) - 1)
         tokens = self._tokens(int(self._blocks[k]))
@@ -116,7 +116,7 @@ class TokenDistribution:
         if self.shift and certain:
             certain = all(low <= u < high for u, (low, high) in zip((first, second), self._ends(k, tokens, j),
                                                                    strict=True))
-        return Single(int(tokens.ids[j]), float(tokens.logps[j]), certain)
+        return TokenDraw(int(tokens.ids[j]), float(tokens.logps[j]), certain)
 
     def ends(self, token: int) -> Ends | None:
         """The uniforms that certainly draw a token; None for one that is not known, or never drawn."""

@@ -32,10 +32,11 @@ def by_hand(model: Any, first: list[int], second: list[int], mask_id: int, steps
 
 def ours(lm: Any, starts: list[list[int]], steps: int) -> float:
     """Seconds a step of one pair of many that run together, to the end of their steps, meetings and distances told."""
-    from mlmglauber.dynamics.coupled_chains import CoupledChains, advance, lead_in
+    from mlmglauber.dynamics.coupled_chains import CoupledChains, lead_in
+    from mlmglauber.dynamics.coupled_engine import CoupledEngine
     from mlmglauber.dynamics.engine import Engine
 
-    engine = Engine(lm, rows=64)
+    engine = CoupledEngine(Engine(lm, rows=64))
     groups = []
     for k in range(0, len(starts), 2):
         chains = [lead_in(ids, 0, tau=1.0, seed=1, record=str(k), number=0) for ids in starts[k : k + 2]]
@@ -43,7 +44,7 @@ def ours(lm: Any, starts: list[list[int]], steps: int) -> float:
                             vocab=lm.vocab_size))
     begin = time.perf_counter()
     while working := [group for group in groups if not group.finished]:
-        advance(engine, working)
+        engine.advance(working)
     return (time.perf_counter() - begin) / sum(group.step for group in groups)
 
 

@@ -6,7 +6,8 @@ from oracles import TABLE_A, law_after
 from scipy.stats import chisquare
 
 from mlmglauber.dynamics.chain import Chain, OutputSchedule
-from mlmglauber.dynamics.coupled_chains import CoupledChains, advance, lead_in
+from mlmglauber.dynamics.coupled_chains import CoupledChains, lead_in
+from mlmglauber.dynamics.coupled_engine import CoupledEngine
 from mlmglauber.dynamics.coupling import COUPLINGS, TRIALS, Maximal, Quantile, Race, coupled, exponentials
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.token_distribution import TokenDistribution
@@ -211,8 +212,9 @@ def group(starts, *, tau=1.0, number=0, coupling="maximal", steps=100, solo=0, t
 
 def finish(groups, memory=1 << 20, table=A, rows=64):
     engine = Engine(table, rows, memory)
+    coupled_engine = CoupledEngine(engine)
     while working := [each for each in groups if not each.finished]:
-        advance(engine, working)
+        coupled_engine.advance(working)
     return engine
 
 
@@ -247,9 +249,10 @@ def test_a_pair_that_met_is_one_chain(coupling):
     for number in range(20):
         pair = group([[0, 1], [2, 2]], number=number, coupling=coupling, emit=1)
         engine = Engine(A, rows=1, memory=0)  # no room to ask ahead
+        coupled_engine = CoupledEngine(engine)
         while not pair.finished:
             rows, met = engine.counters.rows, pair.meeting is not None
-            advance(engine, [pair])
+            coupled_engine.advance([pair])
             assert engine.counters.rows - rows <= (1 if met else 2)
         assert pair.meeting is not None
         for snapshot in pair.snapshots:

@@ -88,7 +88,7 @@ def test_bfloat16_with_exact_has_the_chains_of_float64_and_alone_its_own():
                                        {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "OMP_NUM_THREADS": "2"},
                                        {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}])
 def test_other_code_paths_of_the_processor(variables):
-    code = ("import sys; sys.path.insert(0, 'tests'); import test_same_chain as t; "
+    code = ("import sys; sys.path[:0] = ['tests', 'tests/dynamics']; import test_same_chain as t; "
             "from mlmglauber.models.opening import open_model; print(t.fast(open_model('tiny-en')))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=600,
                           cwd=ROOT, env=os.environ | variables)

@@ -11,7 +11,7 @@ from mlmglauber.commands.couple.pair import PairJob, Plan, Text
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import chain_fields, chain_run_id, shard_field, tally_unknown, token_ids
 from mlmglauber.commands.shared.resumable import ResumableRun
-from mlmglauber.dynamics.coupled_chains import advance
+from mlmglauber.dynamics.coupled_engine import CoupledEngine
 from mlmglauber.stream import resume
 from mlmglauber.stream.printable import counted, were
 from mlmglauber.stream.records import SCHEMA, Record
@@ -57,6 +57,7 @@ class CoupleRun(ResumableRun[CoupleOptions]):
         """Open the model and write the run record, or read what an interrupted run left."""
         options = self.options
         _, described = self.open_chains(exact_width=options.lengths is not None)
+        self.coupled = CoupledEngine(self.engine)
         self.name = described["model"]
         asked = options.in_run_record()
         self.run = chain_run_id(described, ["mlm-couple", self.seed, asked, self.io.first or first])
@@ -168,7 +169,7 @@ class CoupleRun(ResumableRun[CoupleOptions]):
     def step(self, pairs: Collection[PairJob]) -> None:
         """Advance every pair in work and write the records that are due."""
         working = [pair for pair in pairs if not pair.finished]
-        advance(self.engine, [pair.group for pair in working])
+        self.coupled.advance([pair.group for pair in working])
         for pair in working:
             with self.io.guard(pair.plan.texts[-1].place):
                 pair.write_records()

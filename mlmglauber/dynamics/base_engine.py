@@ -1,0 +1,215 @@
+"""What all engines share: running many Markov chains together and skipping the steps in which nothing changes.
+
+A chain and a group of coupled chains are moved in the same way (population.MarkovChain). The sites and uniforms of all
+steps are known before the states are. So a block of planned steps is compared with the stay intervals of the present
+states at once. All steps before the first one that leaves its interval, or whose site is not known, are made: nothing
+changed in them. A trapped chain costs next to nothing.
+
+What differs is how a token, or the tokens of a group, are drawn: `draw_known` from conditionals that are known, and
+`answer` from those that the model computes.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlmglauber.dynamics.cache import ConditionalCache, Key
+from mlmglauber.dynamics.cost_model import CostModel, Counters
+from mlmglauber.dynamics.population import WINDOW, Member, Population
+from mlmglauber.models.conditionals import Ids
+
+FIRST_BLOCK = 4
+"""Number of steps that are compared at once at first; four times more in each round."""
+LONG_BLOCK = 4096
+"""The same for a member that has not changed for a whole window."""
+ELEMENTS = 1 << 14
+"""Maximum number of steps of all members that are compared at once."""
+SWEEPS_AHEAD = 4
+"""Maximum number of sweeps that prefetching looks ahead."""
+
+Request = TypeVar("Request")
+"""What an engine asks the model for."""
+
+
+class PlannedDraws(NamedTuple):
+    """R steps to be made: rows (R,) of the members, sites (R,), and the (R, words) uniforms of the draws."""
+
+    rows: Ids
+    sites: Ids
+    uniforms: NDArray[np.float64]
+
+    def at(self, places: Ids | list[int]) -> "PlannedDraws":
+        """The draws at these places."""
+        return PlannedDraws(self.rows[places], self.sites[places], self.uniforms[places])
+
+
+def joined(parts: Sequence[PlannedDraws]) -> PlannedDraws:
+    """The draws of all parts, at least one of them."""
+    rows, sites, uniforms = zip(*parts, strict=True)
+    return PlannedDraws(np.concatenate(rows), np.concatenate(sites), np.concatenate(uniforms))
+
+
+class BaseEngine(ABC, Generic[Member, Request]):
+    """Moves the members of a population; the subclass draws their tokens.
+
+    cache: for conditionals, and for the stay intervals of states that members left. cost: of the model's calls.
+    """
+
+    def __init__(self, population: Population[Member], cache: ConditionalCache, cost: CostModel,
+                 counters: Counters) -> None:
+        self.population, self.cache, self.cost, self.counters = population, cache, cost, counters
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """Maximum number of conditionals in a call of the model."""
+
+    @abstractmethod
+    def draw_known(self, draws: PlannedDraws) -> tuple[PlannedDraws, Ids]:
+        """Make the draws whose conditionals are known: (draws that are not, rows of the members that made a step)."""
+
+    @abstractmethod
+    def answer(self, waiting: PlannedDraws) -> None:
+        """One round of the model: make the draws that wait for it, of which there may be none."""
+
+    @abstractmethod
+    def put_out(self, row: int, step: int, site: int) -> None:
+        """Put out the state of a member after a step that changed nothing, at this site."""
+
+    @abstractmethod
+    def state_key(self, row: int) -> Key:
+        """What the stay intervals of a member depend on."""
+
+    @abstractmethod
+    def unknown(self, row: int, site: int, uniforms: NDArray[np.float64]) -> Iterable[Request]:
+        """Requests for what is not known of a draw at this site in a member's present state."""
+
+    def run(self, members: Sequence[Member]) -> None:
+        """Move every member as far as the known conditionals carry it; then one round of the model for those that wait.
+
+        Members at their horizon, broken ones and deferred ones stay where they are.
+        """
+        people = self.population
+        rows = people.rows_of(members)
+        people.horizon[rows] = [-1 if member.broken is not None else member.horizon for member in members]
+        before = int(people.step[rows].sum())
+        ready = rows[(people.step[rows] < people.horizon[rows]) & ~people.deferred[rows]]
+        self.answer(self.run_until_unknown(ready))
+        steps = people.step[rows]
+        self.counters.steps += int(steps.sum()) - before
+        for member, step in zip(members, steps.tolist(), strict=True):
+            member.step = step
+
+    def run_until_unknown(self, ready: Ids) -> PlannedDraws:
+        """Run members to their horizons or to a draw that is not known; the draws that wait for the model."""
+        people = self.population
+        waiting = [PlannedDraws(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, people.words)))]
+        block, passed = FIRST_BLOCK, np.zeros(len(people.step), dtype=np.int64)
+        while len(ready):
+            places = people.planned(ready)
+            room = np.minimum(people.horizon[ready] - people.step[ready], WINDOW - places)
+            size = int(min(block, room.max(), max(1, ELEMENTS // len(ready))))
+            block *= 4
+            ahead = np.arange(size)
+            steps = np.minimum(places[:, None] + ahead, WINDOW - 1)
+            of = ready[:, None]
+            sites, uniforms = people.sites[of, steps], people.uniforms[of, steps]
+            stays = ((people.low[of, sites] <= uniforms) & (uniforms < people.high[of, sites])).all(axis=2)
+            stops = ~stays & (ahead < room[:, None])
+            stop = stops.any(axis=1)
+            counts = np.where(stop, stops.argmax(axis=1), np.minimum(size, room))
+            self.skip_unchanged(ready, counts)
+            passed[ready] = np.where(stop, 0, passed[ready] + counts)
+            for row in ready[passed[ready] >= WINDOW].tolist():
+                self._skip_long(row)
+                passed[row] = 0
+            at = np.flatnonzero(stop)
+            rest = ready[~stop]
+            unknown, went_on = self.draw_known(PlannedDraws(ready[at], sites[at, counts[at]],
+                                                            uniforms[at, counts[at]]))
+            waiting.append(unknown)
+            ready = np.concatenate([went_on, rest])
+            ready = ready[people.step[ready] < people.horizon[ready]]
+        return joined(waiting)
+
+    def _skip_long(self, row: int) -> None:
+        """Skip the steps of one member in which nothing changes, many at a time."""
+        people = self.population
+        member = people.member(row)
+        while (room := int(people.horizon[row] - people.step[row])) > 0:
+            sites, uniforms = member.plan(int(people.step[row]), min(room, LONG_BLOCK))
+            stays = ((people.low[row, sites] <= uniforms) & (uniforms < people.high[row, sites])).all(axis=1)
+            count = len(sites) if stays.all() else int(stays.argmin())
+            self.skip_unchanged(np.array([row]), np.array([count]), sites)
+            if count < len(sites):
+                return
+
+    def skip_unchanged(self, rows: Ids, counts: Ids, sites: Ids | None = None) -> None:
+        """Make counts[k] steps of member rows[k], in which nothing changes; put out the states that are due.
+
+        sites: of the steps of a single member; those of its window when they are not given.
+        """
+        people = self.population
+        ends = people.step[rows] + counts
+        for k in np.flatnonzero(ends >= people.next_due[rows]).tolist():
+            row = int(rows[k])
+            while (step := int(people.next_due[row])) <= ends[k]:
+                if sites is not None:
+                    site = int(sites[step - people.step[row] - 1])
+                else:
+                    site = int(people.sites[row, step - people.start[row] - 1])
+                self.put_out(row, step, site)
+                people.next_due[row] = people.member(row).next_due(step)
+        people.step[rows] = ends
+        people.rate[rows] *= (1 - 1 / 32) ** np.minimum(counts, 1000)
+
+    def leave_states(self, rows: Ids) -> None:
+        """Keep what is known of the states that these members leave: a chain that flickers comes back to them."""
+        people = self.population
+        for row in rows[people.known[rows].sum(axis=1) > 1].tolist():
+            intervals = people.stay_intervals(row)
+            self.cache.put(self.state_key(row), intervals, intervals.nbytes)
+
+    def enter_states(self, rows: Ids) -> None:
+        """Look up what is known of the states that these members have come to."""
+        people = self.population
+        people.forget_stay_intervals(rows)
+        for row in rows.tolist():
+            intervals = self.cache.get(self.state_key(row))
+            if intervals is not None:
+                people.set_stay_intervals(row, intervals)
+
+    def prefetch(self, rows: Ids, count: int) -> list[Request]:
+        """What these members are likely to ask for next, as far as it is worth its cost and the batch has room.
+
+        rows: of members that wait. count: number of conditionals that they wait for. A member whose recent rate of
+        change is r reaches a step k steps ahead in its present state with chance (1 - r)^k. The request is worth its
+        cost when that chance is above CostModel.threshold, so a hot chain asks for nothing in vain.
+        """
+        room = -count % self.rows
+        if not room:
+            return []
+        threshold = self.cost.threshold(count)
+        staying = rows[1 - self.population.rate[rows] > threshold]
+        requests = [(chance, request) for row in staying.tolist()
+                    for chance, site, uniforms in self._likely(row, threshold)
+                    for request in self.unknown(row, site, uniforms)]
+        requests.sort(key=lambda item: -item[0])
+        return [request for _, request in requests[:room]]
+
+    def _likely(self, row: int, threshold: float) -> Iterator[tuple[float, int, NDArray[np.float64]]]:
+        """(chance of being reached unchanged, site, uniforms) of the next steps of a member at unknown sites."""
+        people = self.population
+        stay = min(1.0 - float(people.rate[row]), 1 - 1e-9)
+        reach = int(min(np.log(threshold) / np.log(stay), SWEEPS_AHEAD * people.length[row]))
+        place = int(people.step[row] - people.start[row])
+        seen = {int(people.sites[row, place])}
+        for k in range(place + 1, min(place + 1 + reach, WINDOW)):
+            site = int(people.sites[row, k])
+            if site in seen or people.known[row, site]:
+                continue
+            seen.add(site)
+            yield stay ** (k - place), site, people.uniforms[row, k]

@@ -1,0 +1,135 @@
+"""The fast engine for groups of coupled chains: it shares its model, its cache and its counters with an Engine.
+
+A group is one Markov chain on the product of its chains' states. So its steps are skipped and prefetched as those of a
+chain (base_engine.py): the stay interval of a site is the region of uniforms that leaves all tokens there as they are.
+Only the draw differs. It needs the whole conditional of each distinct state, where a single chain needs one block.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlmglauber.dynamics.base_engine import BaseEngine, PlannedDraws
+from mlmglauber.dynamics.cache import Key
+from mlmglauber.dynamics.coupled_chains import CoupledChains
+from mlmglauber.dynamics.coupling import WORDS, coupled
+from mlmglauber.dynamics.distributions import Distributions, Wanted
+from mlmglauber.dynamics.engine import Engine
+from mlmglauber.dynamics.population import Population
+from mlmglauber.dynamics.token_distribution import TokenDistribution
+
+
+class CoupledEngine(BaseEngine[CoupledChains, Wanted]):
+    """Moves groups of coupled chains through the model of an engine."""
+
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(Population[CoupledChains](WORDS), engine.cache, engine.cost, engine.counters)
+        self.engine, self.known = engine, Distributions(engine)
+
+    @property
+    def rows(self) -> int:
+        """Maximum number of conditionals in a call of the model."""
+        return self.engine.rows
+
+    def advance(self, groups: Sequence[CoupledChains]) -> None:
+        """Move every group towards its horizon, with one round of calls of the model at most.
+
+        Chains that still run by themselves (coupled_chains.lead_in) are moved by the engine, in a round of their own.
+        """
+        alone = [chain for group in groups if not group.ready() for chain in group.chains if chain.step < chain.horizon]
+        if alone:
+            self.engine.advance(alone)
+        self.run([group for group in groups if group.ready() and not group.finished])
+
+    def draw_known(self, draws: PlannedDraws) -> tuple[PlannedDraws, NDArray[np.int64]]:
+        """See BaseEngine: draws from whole conditionals in the cache."""
+        unknown, went_on = [], []
+        for k, (row, site) in enumerate(zip(draws.rows.tolist(), draws.sites.tolist(), strict=True)):
+            distributions = self._known_at(self.population.member(row), site)
+            if distributions is not None and self._draw(row, site, distributions, draws.uniforms[k]):
+                went_on.append(row)
+            else:
+                unknown.append(k)
+        return draws.at(unknown), np.array(went_on, dtype=np.int64)
+
+    def put_out(self, row: int, step: int, site: int) -> None:
+        """See BaseEngine: a snapshot."""
+        self.population.member(row).take_snapshot(step)
+
+    def state_key(self, row: int) -> Key:
+        """See BaseEngine: the coupling, the temperature and the distinct states; -3 tells it from other keys."""
+        group = self.population.member(row)
+        states = group.distinct_states
+        return -3, group.coupling, group.tau, len(states), b"".join(state.tobytes() for state in states)
+
+    def unknown(self, row: int, site: int, uniforms: NDArray[np.float64]) -> Iterable[Wanted]:
+        """See BaseEngine: the conditionals of the distinct states that are not known."""
+        return [each for each in self._wanted(self.population.member(row), site, 0)
+                if self.known.get(site, each.tau, each.ids, 0) is None]
+
+    def answer(self, waiting: PlannedDraws) -> None:
+        """See BaseEngine. A group whose conditional is not finite is broken.
+
+        A draw that rounding could have changed is made in the next round, from better conditionals.
+        """
+        groups = [self.population.member(row) for row in waiting.rows.tolist()]
+        if not groups:
+            return
+        wanted = [self._wanted(group, site, group.level)
+                  for group, site in zip(groups, waiting.sites.tolist(), strict=True)]
+        flat = [each for of_group in wanted for each in of_group]
+        computed = iter(self.known.compute(flat + self.prefetch(waiting.rows, len(flat))))
+        for k, (group, of_group) in enumerate(zip(groups, wanted, strict=True)):
+            distributions = [each for _, each in zip(of_group, computed, strict=False) if each is not None]
+            row, site = int(waiting.rows[k]), int(waiting.sites[k])
+            if len(distributions) < len(of_group):
+                group.broken = site
+            else:
+                self._draw(row, site, distributions, waiting.uniforms[k])
+
+    def _wanted(self, group: CoupledChains, site: int, level: int) -> list[Wanted]:
+        """The conditionals of a site in every distinct state of a group."""
+        return [Wanted(state, group.tau, site, level) for state in group.distinct_states]
+
+    def _known_at(self, group: CoupledChains, site: int) -> list[TokenDistribution] | None:
+        """The conditionals of a site, one for each distinct state; None unless all are known."""
+        distributions = []
+        for state in group.distinct_states:
+            known = self.known.get(site, group.tau, state, group.level)
+            if known is None:
+                return None
+            distributions.append(known)
+        return distributions
+
+    def _draw(self, row: int, site: int, distributions: list[TokenDistribution],
+              uniforms: NDArray[np.float64]) -> bool:
+        """Make one step of a group. False where rounding could have changed a token: a better precision is needed."""
+        people, group = self.population, self.population.member(row)
+        group.step = int(people.step[row])
+        coupling = coupled(group.coupling, distributions)
+        tokens, certain = coupling.draw(group.noise(uniforms), group.more)
+        if not certain:
+            group.level = 1 + min(each.level for each in distributions)
+            return False
+        if group.coupling != "race":
+            self.known.check(group.distinct_states[0], site, group.tau, uniforms[:2], tokens[0], distributions[0])
+        changed = any(state[site] != token for state, token in zip(group.distinct_states, tokens, strict=True))
+        people.rate[row] += (changed - people.rate[row]) / 32
+        people.step[row] = group.step = group.step + 1
+        group.level = 0
+        if changed:
+            at = np.array([row])
+            self.leave_states(at)
+            group.change(site, tokens)
+            self.enter_states(at)
+        elif not people.known[row, site]:
+            region = coupling.acceptance_region(tokens)
+            if region is not None:
+                people.known[row, site], people.low[row, site], people.high[row, site] = True, *region
+        if people.step[row] >= people.next_due[row]:
+            group.take_snapshot(group.step)
+            people.next_due[row] = group.next_due(group.step)
+        if group.finished:
+            people.horizon[row] = group.step
+        return True
