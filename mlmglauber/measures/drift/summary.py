@@ -9,7 +9,7 @@ from mlmglauber.measures.drift.holding import mean
 from mlmglauber.measures.drift.mixing import mixing
 from mlmglauber.measures.drift.series import Series
 from mlmglauber.measures.drift.times import over_lengths, survival
-from mlmglauber.measures.statistics.intervals import interval, places_of
+from mlmglauber.measures.statistics.intervals import cluster_mean
 
 Summary = dict[str, Any]
 
@@ -98,10 +98,7 @@ def mean_over_texts(name: str, values: Sequence[float | None], texts: Sequence[s
     kept = [(value, text) for value, text in zip(values, texts, strict=True) if value is not None and value == value]
     if not kept:
         return {name: None, f"{name}_low": None, f"{name}_high": None, f"{name}_reason": "no chain has a value"}
-    places, total = places_of([text for _, text in kept])
-    sums = np.bincount(places, weights=[value for value, _ in kept], minlength=total)
-    counts = np.bincount(places, minlength=total).astype(np.float64)
-    found = interval(lambda weights: (weights @ sums) / (weights @ counts), total, "plain")
+    found = cluster_mean([value for value, _ in kept], [text for _, text in kept], "plain")
     told = {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
     return told if found.reason is None else told | {f"{name}_reason": found.reason}
 

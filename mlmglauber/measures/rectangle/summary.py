@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.measures.statistics.intervals import interval, places_of
+from mlmglauber.measures.statistics.intervals import cluster_mean
 
 QUANTILES = (0.05, 0.25, 0.75, 0.95)
 NOISE_FACTOR = 3.0
@@ -42,11 +42,10 @@ def summarise(deltas: Deltas) -> dict[str, Any]:
     says why. The other fields are those of `floors`.
     """
     sizes = deltas.sizes
-    places, total = places_of(deltas.texts)
-    sums, counts = np.bincount(places, weights=sizes), np.bincount(places).astype(np.float64)
-    mean = interval(lambda weights: (weights @ sums) / (weights @ counts), total)
+    mean = cluster_mean(sizes, deltas.texts)
     return {
-        "count": len(sizes), "texts": total, "mean": float(sizes.mean()), "mean_low": mean.low, "mean_high": mean.high,
+        "count": len(sizes), "texts": len(set(deltas.texts)),
+        "mean": float(sizes.mean()), "mean_low": mean.low, "mean_high": mean.high,
         **({"mean_reason": mean.reason} if mean.reason else {}), "median": float(np.median(sizes)),
         "rms": float(np.sqrt((sizes**2).mean())), "max": float(sizes.max()),
         "quantiles": {f"{q:g}": float(np.quantile(sizes, q)) for q in QUANTILES}, **floors(deltas),

@@ -11,12 +11,13 @@ of means.
 """
 
 from collections.abc import Sequence
-from math import isfinite, sqrt
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlmglauber.measures.statistics.intervals import student_half_width
 from mlmglauber.measures.traps.margins import is_argmax
 from mlmglauber.models.conditionals import Floats, Ids
 
@@ -81,9 +82,7 @@ def level(k: int, n: int, changes: Sequence[Change], states: int) -> Level:
     drift = up - down
     mean, low, high = float(drift.mean()), None, None
     if len(changes) > 1:
-        from scipy.stats import t
-
-        half = float(t.ppf(0.975, len(drift) - 1) * drift.std(ddof=1) / sqrt(len(drift)))
+        half = student_half_width(drift)
         low, high = mean - half, mean + half
     return Level(k, len(changes), states, k == n, mean, low, high, float(drift.min()), float(drift.max()),
                  float(up.mean()), float(down.mean()))
