@@ -48,7 +48,8 @@ def mean_delta(spread):
     def study(rng, texts):
         sizes = effects(rng, texts, spread)[:, None] * np.abs(rng.normal(size=(texts, 40)))
         names = np.repeat(np.arange(texts), 40).tolist()
-        found = summarise(Deltas(sizes.ravel(), np.full(sizes.size, np.nan), np.ones(sizes.size, np.int64), names))
+        found = summarise(Deltas(sizes.ravel(), *np.full((2, sizes.size), np.nan),
+                                 np.ones(sizes.size, np.int64), names))
         return holds((found["mean_low"], found["mean_high"]), np.exp(spread**2 / 2) * (2 / np.pi) ** 0.5)
     return study
 
@@ -96,8 +97,8 @@ def mean_drift(rng, texts):
     chains = rng.integers(1, 4, texts)
     names = np.repeat(np.arange(texts), chains).astype(str).tolist()
     own = np.repeat(rng.normal(0.8, 0.1, texts), chains)
-    found = mean_over_texts("plateau", (own + rng.normal(0, 0.1, len(own))).tolist(), names)
-    return holds((found["plateau_low"], found["plateau_high"]), 0.8)
+    found = mean_over_texts((own + rng.normal(0, 0.1, len(own))).tolist(), names)
+    return holds(found[1:3], 0.8)
 
 
 LENGTHS = (8, 16, 32)

@@ -1,48 +1,59 @@
-"""Whether chains of one group have mixed: diagnostics of their distances to one reference that all of them share."""
+"""Whether the chains of a group have mixed: diagnostics of their distances to one reference that all of them share."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.measures.drift.series import Series
-from mlmglauber.measures.statistics.diagnostics import diagnose
+from mlmglauber.measures.drift.series import DriftSeries
+from mlmglauber.measures.statistics.diagnostics import Diagnostics, diagnose
 
-MOST = 1 << 20
-"""Maximum number of readings of a chain whose records stand at uneven steps."""
+MOST_READINGS = 1 << 20
+"""Maximum number of values that are read from a chain whose records are at uneven steps."""
 
 Values = NDArray[np.float64]
 
 
-def mixing(chains: Sequence[Series], n: int | None) -> dict[str, Any]:
-    """Diagnostics of the second halves of independent chains, of 1 - cosine to the group's common reference.
+class GroupDiagnostics(NamedTuple):
+    """Diagnostics of the second halves of chains, over the same time.
 
-    Drift itself is no test of mixing: each chain's is to its own start, and independent states drift by different
-    amounts from different starts. All chains are compared over the same time, until `until` steps after their first
-    record; chains that end before are left out, and `cut` says so.
+    resampled: whether values were read at other steps than those of the records, every `spacing` steps. until: steps
+    after each chain's first record to which the chains are compared. left_out: number of chains that end before; cut: a
+    sentence about them, None where all chains end together. diagnostics: None where a distance is undefined. chains,
+    draws: the shape of the compared values.
+    """
+
+    resampled: bool
+    spacing: int | None
+    until: int
+    left_out: int
+    cut: str | None
+    chains: int
+    draws: int
+    diagnostics: Diagnostics | None
+
+
+def group_diagnostics(chains: Sequence[DriftSeries], n: int | None) -> GroupDiagnostics:
+    """Diagnostics of independent chains of n tokens, from 1 - cosine to the group's common reference.
+
+    Drift itself does not show mixing: each chain has its own start as reference, and independent states are at
+    different distances from different starts. Chains that end before the common end are left out.
     """
     ends = [_end(chain) for chain in chains]
     until = common_end(ends)
     kept = [chain for chain, end in zip(chains, ends, strict=True) if end >= until]
-    told: dict[str, Any] = {"of": "second half of 1 - cosine to the first state of the group's first chain",
-                            "resampled": False, "spacing": None, "until": until, "left_out": len(chains) - len(kept)}
-    if (cut := _cut(ends, until)) is not None:
-        told["cut"] = cut
-    rows, told["resampled"], told["spacing"] = _readings(kept, n, until)
+    rows, resampled, spacing = _readings(kept, n, until)
     rows = rows[:, rows.shape[1] // 2 :]
-    if np.isnan(rows).any():
-        return told | {"chains": len(kept), "draws": rows.shape[1], "reason": "undefined drifts"}
-    found = diagnose(rows, [chain.start for chain in kept])._asdict()
-    if found["nested_reason"] is None:
-        del found["nested_reason"]
-    return told | found
+    found = None if np.isnan(rows).any() else diagnose(rows, [chain.start for chain in kept])
+    return GroupDiagnostics(resampled, spacing, until, len(chains) - len(kept), _cut(ends, until), len(kept),
+                            rows.shape[1], found)
 
 
 def common_end(ends: Sequence[int]) -> int:
-    """The end until which chains that end at different times are compared: that which keeps most of their time.
+    """The end to which chains of different lengths are compared: the one that keeps most of their time.
 
-    It is the end e with the largest e x (chains that end at e or later); of equals the latest.
+    It is the end e for which e x (number of chains that end at e or later) is largest; the latest of equal ones.
 
     >>> common_end([80, 1600, 1600, 1600]), common_end([90, 92, 95])
     (1600, 90)
@@ -50,14 +61,14 @@ def common_end(ends: Sequence[int]) -> int:
     return max(ends, key=lambda end: (end * sum(other >= end for other in ends), end))
 
 
-def _end(chain: Series) -> int:
-    """Steps from a chain's first record to its last defined one."""
+def _end(chain: DriftSeries) -> int:
+    """Steps from a chain's first record to its last defined distance."""
     known = np.flatnonzero(~np.isnan(np.frombuffer(chain.distances, dtype=np.float64)))
     return chain.steps[int(known[-1])] - chain.steps[0] if len(known) else 0
 
 
 def _cut(ends: Sequence[int], until: int) -> str | None:
-    """What is left out because chains end at different times; None where they do not."""
+    """A sentence that says which chains are left out, and where the others stop; None where all chains end together."""
     short = [end for end in ends if end < until]
     longest = max(ends)
     parts = []
@@ -71,11 +82,11 @@ def _cut(ends: Sequence[int], until: int) -> str | None:
     return "; ".join(parts) or None
 
 
-def _readings(chains: Sequence[Series], n: int | None, until: int) -> tuple[Values, bool, int | None]:
-    """(M, N) distances until a common end; whether chains were read at other steps than their records; the spacing.
+def _readings(chains: Sequence[DriftSeries], n: int | None, until: int) -> tuple[Values, bool, int | None]:
+    """(M, N) distances up to a common end; whether they are at other steps than the records; their spacing in steps.
 
-    Chains that are looked at at the same steps are stacked as they are. Others, as --on-change gives them, are read
-    once a sweep, or MOST times: between two records a state stays what it was.
+    Chains with records at the same steps are stacked as they are. Other chains, such as those of --on-change, are read
+    once a sweep (every n steps), or MOST_READINGS times: between two records the state stays the same.
     """
     looks = []
     for chain in chains:
@@ -85,7 +96,7 @@ def _readings(chains: Sequence[Series], n: int | None, until: int) -> tuple[Valu
     changes = any(chain.shows_all for chain in chains) and int(np.diff(first).max(initial=1)) > 1
     if not changes and all(np.array_equal(times, first) for times, _ in looks):
         return np.array([values for _, values in looks]), False, int(np.diff(first).max()) if len(first) > 1 else None
-    spacing = max(n or 1, until // MOST)
+    spacing = max(n or 1, until // MOST_READINGS)
     grid = np.arange(0, until + 1, spacing)
     rows = [values[np.searchsorted(times, grid, side="right") - 1] for times, values in looks]
     return np.array(rows), True, spacing

@@ -1,10 +1,8 @@
-"""How long each state of a record holds: the time by which the second half of a chain is averaged.
+"""Averages over the second half of a chain's time, each state weighted by the steps for which it lasts.
 
-The records of a chain stand at every change (mlm-sample --on-change), or at looks some steps apart. At every change a
-state holds until the next record, and so it counts; looks at equal distances count alike.
+The records of a chain stand at every change (mlm-sample --on-change) or at regular steps. In the first case a state
+lasts until the next record, and its weight is that number of steps; records at equal distances have equal weights.
 """
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +12,12 @@ Values = NDArray[np.float64]
 
 
 def second_half(steps: Steps, shows_all: bool) -> Values:
-    """(N,) weights of the records of a chain in the second half of its time.
+    """(N,) weights of a chain's records for averages over the second half of its time.
 
-    steps: (N,) of the records; shows_all: whether they show every change. Looks at equal distances: 0 in the first half
-    of them, 1 in the second, where the middle one of an odd number is. Else the steps of the second half of the time
-    that each state holds, from its record to the next one, the last one for its own step.
+    steps: (N,) of the records; shows_all: whether the records show every change. Records at equal distances have weight
+    0 in the first half and 1 in the second half, to which the middle one of an odd number belongs. For other records
+    the weight is the number of steps of the second half for which the state lasts: from its record to the next one; the
+    last state lasts for one step.
 
     >>> second_half(np.array([0, 4, 8, 12]), False), second_half(np.array([0, 2, 100]), True)
     (array([0., 0., 1., 1.]), array([ 0. , 49.5,  1. ]))
@@ -32,7 +31,7 @@ def second_half(steps: Steps, shows_all: bool) -> Values:
 
 
 def mean(values: Values, weights: Values) -> float | None:
-    """The weighted mean of (N,) values; undefined ones (not-a-number) are left out, None if nothing is left.
+    """The weighted mean of the (N,) values that are defined (not NaN); None where none has a weight above 0.
 
     >>> mean(np.array([9.0, np.nan, 3.0]), np.array([1.0, 1.0, 2.0]))
     5.0
@@ -43,8 +42,10 @@ def mean(values: Values, weights: Values) -> float | None:
 
 
 def quartiles(values: Values, weights: Values) -> list[float] | None:
-    """Lower quartile, median and upper quartile: the least of (N,) values that has 1/4, 1/2, 3/4 of the weight at or
-    below it. Undefined values are left out; None if nothing is left.
+    """The weighted lower quartile, median and upper quartile of the (N,) values that are defined (not NaN).
+
+    The q-quantile is the smallest value such that values at or below it have a share q of the weight. None where no
+    defined value has a weight above 0.
 
     >>> quartiles(np.array([0.1, 0.9, 0.5]), np.array([8.0, 1.0, 1.0]))
     [0.1, 0.1, 0.1]
@@ -54,38 +55,3 @@ def quartiles(values: Values, weights: Values) -> list[float] | None:
         return None
     found = np.quantile(values[known], [0.25, 0.5, 0.75], weights=weights[known], method="inverted_cdf")
     return [float(value) for value in found]
-
-
-class Passage(NamedTuple):
-    """When a series first reached a threshold, in steps since its zero: at_least <= time <= at_most.
-
-    Where it did not, it is censored: at_least and at_most are None, and watched says until when it was seen below.
-    """
-
-    at_least: int | None
-    at_most: int | None
-    watched: int
-
-
-def first_passage(steps: Steps, values: Values, threshold: float, zero: int, shows_all: bool) -> Passage | None:
-    """When (N,) values first reach the threshold; None for a series without a defined value.
-
-    What happened between two looks is not seen: the time is in (last look below, first look at or above]. Where the
-    records show every change, it is the latter. A value that is not defined (not-a-number) is no look: a series that is
-    undefined from some step on was watched to its last defined value.
-
-    >>> looks = np.array([0, 16, 32, 48])
-    >>> first_passage(looks, np.array([0.0, 0.2, 0.7, 0.1]), 0.5, 0, False)
-    Passage(at_least=17, at_most=32, watched=48)
-    """
-    defined = np.flatnonzero(~np.isnan(values))
-    if not len(defined):
-        return None
-    watched = int(steps[defined[-1]]) - zero
-    above = np.flatnonzero(values[defined] >= threshold)
-    if not len(above):
-        return Passage(None, None, watched)
-    at_most = int(steps[defined[above[0]]]) - zero
-    if above[0] == 0:
-        return Passage(0, at_most, watched)
-    return Passage(at_most if shows_all else int(steps[defined[above[0] - 1]]) - zero + 1, at_most, watched)
