@@ -7,14 +7,8 @@ from mlmglauber.commands.shared.nullable import interval_fields, optional_reason
 from mlmglauber.measures.drift.group_diagnostics import GroupDiagnostics
 from mlmglauber.measures.drift.hitting_times import HittingScale, HittingTimes
 from mlmglauber.measures.drift.series import DriftSeries
-from mlmglauber.measures.drift.summary import (
-    GroupDrift,
-    TemperatureDrift,
-    grouped,
-    independent,
-    of_group,
-    of_temperature,
-)
+from mlmglauber.measures.drift.summary import GroupDrift, TemperatureDrift, of_group, of_temperature
+from mlmglauber.measures.statistics.chain_groups import grouped, independent
 from mlmglauber.measures.statistics.scaling import n_log_n
 from mlmglauber.stream.records import Record
 

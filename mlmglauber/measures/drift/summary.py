@@ -1,13 +1,14 @@
 """Drift over many chains: means with intervals, hitting times, diagnostics, for each group and each temperature."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from mlmglauber.measures.drift.group_diagnostics import GroupDiagnostics, group_diagnostics
 from mlmglauber.measures.drift.hitting_times import HittingScale, HittingTimes, hitting_scale, hitting_times
 from mlmglauber.measures.drift.series import DriftSeries
+from mlmglauber.measures.statistics.chain_groups import grouped
 from mlmglauber.measures.statistics.intervals import Interval, cluster_mean
 
 
@@ -49,31 +50,6 @@ class TemperatureDrift(NamedTuple):
     chains: int
     lengths: Sequence[int]
     hitting: Sequence[HittingScale]
-
-
-def independent(series: Sequence[DriftSeries]) -> list[DriftSeries]:
-    """The chains that are independent of each other: of two coupled chains the first."""
-    found: dict[Hashable, DriftSeries] = {}
-    for place, chain in enumerate(series):
-        found.setdefault(place if chain.coupled is None else (chain.run, chain.text), chain)
-    return list(found.values())
-
-
-def grouped(series: Iterable[DriftSeries],
-            key: Callable[[DriftSeries], tuple[Any, ...]]) -> list[tuple[Any, list[DriftSeries]]]:
-    """(key, chains) of each group. key: (first, numbers ...) of a chain.
-
-    Groups are ordered by the first appearance of the first part of the key, then by the numbers; None comes last.
-    """
-    groups: dict[Any, list[DriftSeries]] = {}
-    for chain in series:
-        groups.setdefault(key(chain), []).append(chain)
-    first_parts = {first: place for place, first in enumerate(dict.fromkeys(found[0] for found in groups))}
-
-    def order(item: tuple[Any, list[DriftSeries]]) -> tuple[Any, ...]:
-        return first_parts[item[0][0]], *((part is None, part or 0) for part in item[0][1:])
-
-    return sorted(groups.items(), key=order)
 
 
 def of_group(chains: Sequence[DriftSeries], thresholds: Sequence[float]) -> GroupDrift:
