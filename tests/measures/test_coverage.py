@@ -50,7 +50,7 @@ def mean_delta(spread):
         names = np.repeat(np.arange(texts), 40).tolist()
         found = summarise(Deltas(sizes.ravel(), *np.full((2, sizes.size), np.nan),
                                  np.ones(sizes.size, np.int64), names))
-        return holds((found["mean_low"], found["mean_high"]), np.exp(spread**2 / 2) * (2 / np.pi) ** 0.5)
+        return holds(found.mean[1:3], np.exp(spread**2 / 2) * (2 / np.pi) ** 0.5)
     return study
 
 
