@@ -98,7 +98,7 @@ def chain_summary(visits: ChainVisits, others: NDArray[np.int64] | None, setting
 
 def group_summary(head: Record, group: GroupVisits, settings: VisitSettings) -> Record:
     """All chains of a group; head: temperature, length and law."""
-    moves = [{"from": settings.names[move.source], "to": settings.names[move.target], "count": move.count,
+    moves = [{"from": settings.names[move.source], "to": settings.names[move.target], "count": move.moves,
               **interval_fields("p", move.share)} for move in group.moves]
     return {"type": "summary", "of": "basin", "over": "group", **_counts(head, group),
             "basins": _basins(group, settings), **_expected(group), **_settings_fields(settings),
@@ -113,7 +113,7 @@ def start_summary(head: Record, start: str, group: GroupVisits, settings: VisitS
 
 
 def _counts(head: Record, group: GroupVisits) -> Record:
-    return {**head, "chains": group.chains, "texts": group.texts, "count": group.count, "resolution": group.resolution}
+    return {**head, "chains": group.chains, "texts": group.texts, "count": group.states, "resolution": group.resolution}
 
 
 def _expected(group: GroupVisits) -> Record:

@@ -63,7 +63,7 @@ def group_summary(first: DriftSeries, group: GroupDrift, coupled_left_out: int) 
     """The summary record of the chains of a law, temperature and length; first: one of them."""
     record: Record = {
         "type": "summary", "of": "state", "over": "group", "tau": first.tau, "n": first.n, **_law_fields(first),
-        "chains": group.chains, "texts": group.texts, "count": group.count,
+        "chains": group.chains, "texts": group.texts, "count": group.states,
         **interval_fields("final", group.final), **interval_fields("plateau", group.plateau),
         "plateau_sd": group.plateau_sd, "frozen_chains": group.frozen,
         "hitting": [_hitting(times) for times in group.hitting],

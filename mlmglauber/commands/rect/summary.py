@@ -10,9 +10,9 @@ def delta_fields(deltas: Deltas) -> Record:
     found = summarise(deltas)
     noise = found.noise
     return {
-        "count": found.count, "texts": found.texts, **interval_fields("mean", found.mean), "median": found.median,
+        "count": found.rectangles, "texts": found.texts, **interval_fields("mean", found.mean), "median": found.median,
         "rms": found.rms, "max": found.max, "quantiles": {f"{q:g}": value for q, value in found.quantiles},
-        "noise_count": noise.count, "noise_quantile": noise.quantile, "noise_factor": NOISE_FACTOR,
+        "noise_count": noise.measured, "noise_quantile": noise.quantile, "noise_factor": NOISE_FACTOR,
         "rounding": noise.rounding, "noise_floor": noise.floor, "above_noise": noise.above,
         **optional_reason("noise_reason", noise.reason),
     }

@@ -25,7 +25,7 @@ class PllChange(NamedTuple):
 
 
 class GroupDrift(NamedTuple):
-    """Chains of one law, temperature and length.
+    """Chains of one law, temperature and length: `states` records of `texts` texts.
 
     final, plateau: means over chains of the last drift and of the mean drift over the second half, each with its 95 %
     interval over texts; plateau_sd: standard deviation of the plateau over chains, None for one chain. frozen: number
@@ -34,7 +34,7 @@ class GroupDrift(NamedTuple):
 
     chains: int
     texts: int
-    count: int
+    states: int
     final: Interval
     plateau: Interval
     plateau_sd: float | None

@@ -39,12 +39,12 @@ class Deltas(NamedTuple):
 class NoiseFloor(NamedTuple):
     """How much of |delta| rounding explains, in nats.
 
-    count, quantile: number of measured noises and their NOISE_QUANTILE. rounding: median rounding of the number format.
-    floor: median floor of the rectangles. above: share of |delta| above their floors; None where rounding does not
-    explain the noise, or neither is measured. reason: why a value is None, or what the floor lacks.
+    measured, quantile: number of measured noises and their NOISE_QUANTILE. rounding: median rounding of the number
+    format. floor: median floor of the rectangles. above: share of |delta| above their floors; None where rounding does
+    not explain the noise, or neither is measured. reason: why a value is None, or what the floor lacks.
     """
 
-    count: int
+    measured: int
     quantile: float | None
     rounding: float | None
     floor: float | None
@@ -53,12 +53,12 @@ class NoiseFloor(NamedTuple):
 
 
 class DeltaSummary(NamedTuple):
-    """Statistics of |delta| in nats over `count` rectangles of `texts` texts; quantiles: (q, value) for QUANTILES.
+    """Statistics of |delta| in nats over rectangles of `texts` texts; quantiles: (q, value) for QUANTILES.
 
     mean: with its 95 % interval over texts, since the rectangles of a text depend on each other. rms: root mean square.
     """
 
-    count: int
+    rectangles: int
     texts: int
     mean: Interval
     median: float

@@ -63,17 +63,17 @@ class RegionVisits(NamedTuple):
     dwell: Dwell | None
 
 
-class Move(NamedTuple):
-    """Moves from one region to another (indices), and their share of all moves from there."""
+class RegionMove(NamedTuple):
+    """Moves from one region to another: the two indices, the number of moves, and their share of all from there."""
 
     source: int
     target: int
-    count: int
+    moves: int
     share: Interval
 
 
 class GroupVisits(NamedTuple):
-    """A group of chains: `count` states of `texts` texts; resolution: largest number of steps between two records.
+    """A group of chains: `states` records of `texts` texts; resolution: largest number of steps between two records.
 
     unnamed: share of the steps in no region. agreeing: share of the chains whose first state is in the region of their
     name; None where starts have no names of their own or the group has several.
@@ -81,12 +81,12 @@ class GroupVisits(NamedTuple):
 
     chains: int
     texts: int
-    count: int
+    states: int
     resolution: int
     regions: Sequence[RegionVisits]
     expected_from: str | None
     unnamed: float
-    moves: Sequence[Move]
+    moves: Sequence[RegionMove]
     agreeing: float | None = None
 
 
@@ -119,7 +119,7 @@ def of_start(start: str, members: Sequence[ChainVisits], settings: VisitSettings
 
 
 def _group(totals: "Totals", regions: Sequence[RegionVisits], expected: ExpectedShares,
-           moves: Sequence[Move]) -> GroupVisits:
+           moves: Sequence[RegionMove]) -> GroupVisits:
     members = totals.members
     return GroupVisits(len(members), totals.texts, sum(len(chain.series.steps) for chain in members),
                        max(chain.resolution for chain in members), regions, expected.source, float(totals.unnamed),
@@ -166,10 +166,14 @@ def _regions(totals: Totals, expected: ExpectedShares, dwells: bool) -> list[Reg
     )
     visits = np.sum([chain.visits for chain in members], axis=0)
     expected_visits = np.sum([chain.expected for chain in members], axis=0)
-    return [RegionVisits(
-        int(visits[k]), float(expected_visits[k]), int(sum(max(0, chain.visits[k] - 1) for chain in members)),
-        expected.shares[k], *(share.at(k) for share in shares), _first_visit(members, k),
-        _dwell(totals, k) if dwells else None) for k in range(count)]
+    found = []
+    for k in range(count):
+        share, visited, returned, terminal, passed = (part.at(k) for part in shares)
+        revisits = int(sum(max(0, chain.visits[k] - 1) for chain in members))
+        found.append(RegionVisits(int(visits[k]), float(expected_visits[k]), revisits, expected.shares[k], share,
+                                  visited, returned, terminal, passed, _first_visit(members, k),
+                                  _dwell(totals, k) if dwells else None))
+    return found
 
 
 def _first_visit(members: Sequence[ChainVisits], region: int) -> FirstVisit:
@@ -195,10 +199,10 @@ def _dwell(totals: Totals, region: int) -> Dwell:
     return Dwell(len(every), ended, median, ratio(time[:, None], ends[:, None]).at(0) if ended else None)
 
 
-def _moves(totals: Totals) -> list[Move]:
+def _moves(totals: Totals) -> list[RegionMove]:
     """The moves from each region that was left to every other region."""
     counts = totals.by_text([chain.jumps for chain in totals.members])
     shares = ratio(counts, counts.sum(axis=2, keepdims=True), "share")
     total = counts.sum(axis=0)
     pairs = np.argwhere(total.any(axis=1)[:, None] & ~np.eye(len(total), dtype=bool)).tolist()
-    return [Move(a, b, int(total[a, b]), shares.at((a, b))) for a, b in pairs]
+    return [RegionMove(a, b, int(total[a, b]), shares.at((a, b))) for a, b in pairs]

@@ -104,7 +104,7 @@ def growing(drifts: Sequence[float | None]) -> list[tuple[int, int]]:
     return ranges
 
 
-class Basin(NamedTuple):
+class CopyBasin(NamedTuple):
     """The copies' own basin: a range of k with drift towards more copies above a k with drift towards fewer.
 
     stable: where the drift turns at its top; threshold: its lowest k, below which the copies fall away.
@@ -114,16 +114,16 @@ class Basin(NamedTuple):
     stable: int
 
 
-def basin(drifts: Sequence[float | None]) -> Basin | None:
+def basin(drifts: Sequence[float | None]) -> CopyBasin | None:
     """The topmost such range; None where there is none: then the count is drawn to one place from everywhere.
 
     >>> basin([0.1, -0.1, -0.2, 0.2, 0.3, -0.5]), basin([0.1, 0.1, -0.2])
-    (Basin(threshold=3, stable=5), None)
+    (CopyBasin(threshold=3, stable=5), None)
     """
     for first, last in reversed(growing(drifts)):
         below = [drift for drift in drifts[:first] if drift is not None]
         if below and below[-1] <= 0:
-            return Basin(first, last + 1)
+            return CopyBasin(first, last + 1)
     return None
 
 
