@@ -27,7 +27,7 @@ GRID = 256
 DRIFT = "drift (1 − cosine)"
 
 
-class Chain(NamedTuple):
+class ChainKey(NamedTuple):
     """Whose series it is: the chain's name, its temperature and length, None where a record has none."""
 
     name: tuple[Any, ...]
@@ -50,8 +50,7 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
     if record["type"] == "state":
         n = perhaps(record, "n")
         drift = perhaps(record, "drift")
-        yield (Chain(chain_key(record), perhaps(record, "tau"),
-                     None if n is None else int(n)),
+        yield (ChainKey(chain_key(record), perhaps(record, "tau"), None if n is None else int(n)),
                (number(record, "step"), np.nan if drift is None else drift))
     elif record["plateau"] is not None and record["tau"] is not None and record["n"] is not None:
         yield "plateau", Plateau(number(record, "tau"), int(number(record, "n")), number(record, "plateau"),
@@ -65,7 +64,7 @@ def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     notes: list[str] = []
     groups: dict[Any, dict[Any, list[Values]]] = {}
     for chain, states in held.items():
-        if isinstance(chain, Chain):
+        if isinstance(chain, ChainKey):
             by_tau = groups.setdefault(chain.n, {})
             by_tau.setdefault(chain.tau, []).append(np.array(sorted(states), dtype=np.float64).T)
     panels = [_curves(n, groups[n], threshold, notes) for n in chosen(_sorted(groups), PANELS, "lengths", notes)]

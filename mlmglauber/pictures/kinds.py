@@ -27,7 +27,7 @@ KINDS = {
 """The kinds of pictures, a file each, and what they draw."""
 
 
-class Kind(Protocol):
+class PictureKind(Protocol):
     """What a file of a kind offers."""
 
     LIMIT: int
@@ -40,9 +40,9 @@ class Kind(Protocol):
         """What is drawn of the items of each key; threshold: the drift that is a hit."""
 
 
-def open_kind(name: str) -> Kind:
+def open_kind(name: str) -> PictureKind:
     """The file of a kind."""
-    return cast(Kind, import_module(f"mlmglauber.pictures.{name}"))
+    return cast(PictureKind, import_module(f"mlmglauber.pictures.{name}"))
 
 
 class Uses(NamedTuple):
@@ -62,7 +62,7 @@ def uses(record: Record) -> Uses:
     if what == "state":
         return Uses(("drift",) * ("drift" in record) + ("plane",) * is_flat(record))
     if what == "summary":
-        return _of_summary(record.get("of"), record.get("over"), bool(record.get("lag")))
+        return _of_summary(summary_of(record), record.get("over"), bool(record.get("lag")))
     if what == "trap":
         return Uses(("residence",), ("plane",)) if "residence" in record else Uses()
     if what == "run":
@@ -70,6 +70,15 @@ def uses(record: Record) -> Uses:
         return Uses((), ("plane",)) if isinstance(shares, list) and None not in shares else Uses()
     own = {"pair": "times", "rectangle": "rectangles", "influence": "influence", "exact": "exact"}.get(str(what))
     return Uses((own,)) if own else Uses()
+
+
+def summary_of(record: Record) -> Any:
+    """What a summary record is about. mlm-rect --path once wrote "state" in the place of "path".
+
+    >>> summary_of({"of": "state", "entropy_production": 0.1}), summary_of({"of": "pair"})
+    ('path', 'pair')
+    """
+    return "path" if "entropy_production" in record else record.get("of")
 
 
 def _of_summary(of: Any, over: Any, lagged: bool) -> Uses:

@@ -14,14 +14,14 @@ Entries = list[tuple[Any, str]]
 """Handles of a legend with what is written beside them."""
 
 
-class Drawn(NamedTuple):
+class DrawnLayer(NamedTuple):
     """What the legend shows of a layer, in the order of `labels`, and what a colour bar tells of."""
 
     entries: Entries
     mapped: Any = None
 
 
-def draw(axes: "Axes", panel: Panel, layer: Any) -> Drawn:
+def draw(axes: "Axes", panel: Panel, layer: Any) -> DrawnLayer:
     """Draw one layer."""
     match layer:
         case Curve():
@@ -37,7 +37,8 @@ def draw(axes: "Axes", panel: Panel, layer: Any) -> Drawn:
         case Heat():
             return _heat(axes, panel, layer)
         case Cloud():
-            return Drawn([], axes.scatter(layer.x, layer.y, c=layer.values, cmap=TIME, s=6, linewidths=0, zorder=2))
+            points = axes.scatter(layer.x, layer.y, c=layer.values, cmap=TIME, s=6, linewidths=0, zorder=2)
+            return DrawnLayer([], points)
         case Ground():
             return _ground(axes, layer)
     raise TypeError(type(layer))
@@ -52,8 +53,8 @@ def labels(layer: Any) -> list[str]:
     return [layer.label] if getattr(layer, "label", "") else []
 
 
-def _named(handle: Any, label: str) -> Drawn:
-    return Drawn([(handle, label)] if label else [])
+def _named(handle: Any, label: str) -> DrawnLayer:
+    return DrawnLayer([(handle, label)] if label else [])
 
 
 def shown(values: Values, log: bool) -> Values:
@@ -117,7 +118,7 @@ def edges(centres: Values, log: bool) -> Values:
     return np.exp(found) if log else found
 
 
-def _heat(axes: "Axes", panel: Panel, heat: Heat) -> Drawn:
+def _heat(axes: "Axes", panel: Panel, heat: Heat) -> DrawnLayer:
     from matplotlib.colors import LogNorm, Normalize
     from matplotlib.patches import Rectangle
 
@@ -140,10 +141,10 @@ def _heat(axes: "Axes", panel: Panel, heat: Heat) -> Drawn:
                       fontsize=6, color="black" if norm(value) > 0.5 else "white")
     axes.spines[:].set_visible(False)
     axes.tick_params(length=2)
-    return Drawn(entries, cells)
+    return DrawnLayer(entries, cells)
 
 
-def _ground(axes: "Axes", ground: Ground) -> Drawn:
+def _ground(axes: "Axes", ground: Ground) -> DrawnLayer:
     from matplotlib.colors import ListedColormap
     from matplotlib.patches import Patch
 
@@ -151,5 +152,5 @@ def _ground(axes: "Axes", ground: Ground) -> Drawn:
     masked = np.ma.masked_less(ground.codes, 0)
     axes.pcolormesh(edges(ground.x, False), edges(ground.y, False), masked, cmap=ListedColormap(colors), alpha=0.25,
                     vmin=-0.5, vmax=len(colors) - 0.5, linewidth=0, rasterized=True, zorder=0)
-    return Drawn([(Patch(color=color, alpha=0.25, linewidth=0), name)
+    return DrawnLayer([(Patch(color=color, alpha=0.25, linewidth=0), name)
                   for name, color in zip(ground.names, colors, strict=True)])

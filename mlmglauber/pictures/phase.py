@@ -14,7 +14,7 @@ LOOKS = (("#D55E00", "o"), ("#CC79A7", "s"), ("#56B4E9", "^"), ("#FFFFFF", "v"),
 """Colours that are seen on all those of the map, and marks: one for each budget."""
 
 
-class Cell(NamedTuple):
+class PhaseCell(NamedTuple):
     """Median meeting time / (n ln n) at one temperature and length, None where over half did not meet."""
 
     tau: float
@@ -22,7 +22,7 @@ class Cell(NamedTuple):
     median: float | None
 
 
-class Crossing(NamedTuple):
+class BudgetCrossing(NamedTuple):
     """The temperature at which the median meeting time is budget x n ln n, with its 95 % interval."""
 
     n: int
@@ -37,9 +37,9 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
     kind = ", ".join([str(record["model"]), f"{record['coupling']} coupling", f"start {record['start']}"]
                      + ([f"lag {record['lag']}"] if record["lag"] else []))
     if record["over"] == "group":
-        yield kind, Cell(number(record, "tau"), int(number(record, "n")), perhaps(record, "median_n_log_n"))
+        yield kind, PhaseCell(number(record, "tau"), int(number(record, "n")), perhaps(record, "median_n_log_n"))
     elif record["over"] == "n" and record["crossover"] is not None:
-        yield kind, Crossing(int(number(record, "n")), number(record, "budget"), number(record, "crossover"),
+        yield kind, BudgetCrossing(int(number(record, "n")), number(record, "budget"), number(record, "crossover"),
                              perhaps(record, "crossover_low"), perhaps(record, "crossover_high"))
 
 
@@ -47,13 +47,13 @@ def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     """A panel for each model and way of coupling."""
     del threshold
     notes: list[str] = []
-    kinds = [kind for kind, found in held.items() if any(isinstance(item, Cell) for item in found)]
+    kinds = [kind for kind, found in held.items() if any(isinstance(item, PhaseCell) for item in found)]
     return Picture([_panel(str(kind), held[kind]) for kind in chosen(kinds, PANELS, "kinds of pairs", notes)], notes)
 
 
 def _panel(kind: str, found: Sequence[Any]) -> Panel:
-    cells = [item for item in found if isinstance(item, Cell)]
-    crossings = sorted(item for item in found if isinstance(item, Crossing))
+    cells = [item for item in found if isinstance(item, PhaseCell)]
+    crossings = sorted(item for item in found if isinstance(item, BudgetCrossing))
     taus, lengths = sorted({cell.tau for cell in cells}), sorted({cell.n for cell in cells})
     values = np.full((len(lengths), len(taus)), np.nan)
     for cell in cells:

@@ -34,7 +34,7 @@ class State(NamedTuple):
     basin: str | None
 
 
-class Trap(NamedTuple):
+class TrapMark(NamedTuple):
     """A trap: where it is, where that is known, which chain's, from when to when, and how long."""
 
     x: float
@@ -53,7 +53,8 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
     chain = chain_key(record)
     x, y = (float(part) for part in unpack(record["embedding"])) if is_flat(record) else (np.nan, np.nan)
     if record["type"] == "trap":
-        yield "traps", Trap(x, y, chain, number(record, "first"), number(record, "last"), number(record, "residence"))
+        first, last, residence = (number(record, name) for name in ("first", "last", "residence"))
+        yield "traps", TrapMark(x, y, chain, first, last, residence)
         return
     if not np.isfinite([x, y]).all():
         raise ValueError("the embedding is not finite")
@@ -132,7 +133,7 @@ def _ground(states: Sequence[State], points: Values) -> list[Ground]:
     return [Ground(x, y, region.astype(np.int64), told_apart(shown, 40))]
 
 
-def _traps(traps: Sequence[Trap], chains: Mapping[Any, Sequence[State]], notes: list[str]) -> list[Points]:
+def _traps(traps: Sequence[TrapMark], chains: Mapping[Any, Sequence[State]], notes: list[str]) -> list[Points]:
     """The longest traps, where they were embedded or where their chain was in the middle of them."""
     places, unknown = [], 0
     for trap in sorted(traps, key=lambda trap: -trap.residence)[:TRAPS]:

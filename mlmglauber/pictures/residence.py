@@ -15,7 +15,7 @@ LEAST_SHARE = 0.5
 """The axis of a survival ends at this share of one trap."""
 
 
-class Trap(NamedTuple):
+class TrapStay(NamedTuple):
     """A trap's residence, whether the records cut it off, and the chance that a step leaves its representative."""
 
     residence: float
@@ -23,7 +23,7 @@ class Trap(NamedTuple):
     escape: float | None
 
 
-class Kind(NamedTuple):
+class TrapKind(NamedTuple):
     """What traps were looked for in: one length, one radius, at least so many steps."""
 
     n: int
@@ -33,8 +33,8 @@ class Kind(NamedTuple):
 
 def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
     """One trap by its temperature and kind."""
-    kind = Kind(*(int(number(record, name)) for name in ("n", "radius", "min_steps")))
-    yield (kind, perhaps(record, "tau")), Trap(number(record, "residence"), bool(record["censored"]),
+    kind = TrapKind(*(int(number(record, name)) for name in ("n", "radius", "min_steps")))
+    yield (kind, perhaps(record, "tau")), TrapStay(number(record, "residence"), bool(record["censored"]),
                                                perhaps(record, "escape"))
 
 
@@ -42,7 +42,7 @@ def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     """A panel for each length, a curve for each temperature."""
     del threshold
     notes: list[str] = []
-    kinds: dict[Kind, dict[float | None, Sequence[Trap]]] = {}
+    kinds: dict[TrapKind, dict[float | None, Sequence[TrapStay]]] = {}
     for key, found in held.items():
         assert isinstance(key, tuple)
         kinds.setdefault(key[0], {})[key[1]] = found
@@ -50,7 +50,7 @@ def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     return Picture([_panel(kind, kinds[kind], notes) for kind in drawn], notes)
 
 
-def _panel(kind: Kind, by_tau: Mapping[float | None, Sequence[Trap]], notes: list[str]) -> Panel:
+def _panel(kind: TrapKind, by_tau: Mapping[float | None, Sequence[TrapStay]], notes: list[str]) -> Panel:
     taus = chosen(sorted(by_tau, key=lambda tau: (tau is None, tau or 0)), SERIES // 2, "temperatures", notes)
     layers: list[Any] = []
     lawful = cut = False

@@ -11,10 +11,11 @@ from oracles import STATIONARY_A, STATIONARY_B, TABLE_A, TABLE_B, law_after, sit
 from mlmglauber.measures.exact import mixing, stationary
 from mlmglauber.measures.exact.agreement import agreement
 from mlmglauber.measures.exact.finite_chain import FiniteChain, attractors, closed_classes, local_log_probs
-from mlmglauber.measures.exact.mixing import contraction_bound, mixing_times, second_eigenvalue
+from mlmglauber.measures.exact.mixing import mixing_times, second_eigenvalue
 from mlmglauber.measures.exact.restriction import Restriction, likeliest
 from mlmglauber.measures.exact.solve import influences, rectangles, solve
 from mlmglauber.measures.exact.stationary import eliminate
+from mlmglauber.measures.influence.matrix import mixing_bound
 from mlmglauber.models.conditionals import TableConditional
 
 LAG_TABLE = [(0, 0.7784), (1, 0.5575), (2, 0.4150), (4, 0.2258), (8, 0.0650), (12, 0.0199), (20, 0.0021)]
@@ -279,9 +280,9 @@ def test_one_site_and_one_state():
 
 
 def test_the_bound():
-    assert contraction_bound(2, 0.7, 0.25) == 14
-    assert contraction_bound(5, 0.0, 0.25) == ceil(5 * log(20))
-    assert contraction_bound(2, 1.0, 0.25) is None
+    assert mixing_bound(0.7, 2, 0.25) == 14
+    assert mixing_bound(0.0, 5, 0.25) == ceil(5 * log(20))
+    assert mixing_bound(1.0, 2, 0.25) is None
 
 
 def test_agreement_of_independent_draws():

@@ -16,7 +16,7 @@ from mlmglauber.measures.influence.matrix import mean_over
 from mlmglauber.measures.meeting import times as meeting_module
 from mlmglauber.measures.meeting.crossover import crossovers, trend
 from mlmglauber.measures.meeting.lag import mixing_time
-from mlmglauber.measures.meeting.times import Kind, Pair, growth
+from mlmglauber.measures.meeting.times import Pair, PairKind, growth
 from mlmglauber.measures.rectangle.summary import Deltas, summarise
 from mlmglauber.measures.statistics import intervals
 from mlmglauber.measures.statistics.intervals import between, ratio
@@ -48,8 +48,9 @@ def mean_delta(spread):
     def study(rng, texts):
         sizes = effects(rng, texts, spread)[:, None] * np.abs(rng.normal(size=(texts, 40)))
         names = np.repeat(np.arange(texts), 40).tolist()
-        found = summarise(Deltas(sizes.ravel(), np.full(sizes.size, np.nan), np.ones(sizes.size, np.int64), names))
-        return holds((found["mean_low"], found["mean_high"]), np.exp(spread**2 / 2) * (2 / np.pi) ** 0.5)
+        found = summarise(Deltas(sizes.ravel(), *np.full((2, sizes.size), np.nan),
+                                 np.ones(sizes.size, np.int64), names))
+        return holds(found.mean[1:3], np.exp(spread**2 / 2) * (2 / np.pi) ** 0.5)
     return study
 
 
@@ -96,8 +97,8 @@ def mean_drift(rng, texts):
     chains = rng.integers(1, 4, texts)
     names = np.repeat(np.arange(texts), chains).astype(str).tolist()
     own = np.repeat(rng.normal(0.8, 0.1, texts), chains)
-    found = mean_over_texts("plateau", (own + rng.normal(0, 0.1, len(own))).tolist(), names)
-    return holds((found["plateau_low"], found["plateau_high"]), 0.8)
+    found = mean_over_texts((own + rng.normal(0, 0.1, len(own))).tolist(), names)
+    return holds(found[1:3], 0.8)
 
 
 LENGTHS = (8, 16, 32)
@@ -133,12 +134,12 @@ def true_crossings():
     """What as many texts as one likes give: interpolation between temperatures is not the sample's fault."""
     rng = np.random.default_rng(2)
     found = crossovers(pairs(rng, 4000), 10.0, seed=0)
-    return {n: crossover.tau for n, crossover in found.items()}, trend(found)["per_doubling"]
+    return {n: crossover.tau for n, crossover in found.items()}, trend(found).value
 
 
 def pairs(rng, texts):
     """One pair a text at each temperature and length; the median passes 10 n ln n at 1.4, 1.7 and 2.0."""
-    effect, made, kind = effects(rng, texts, 0.3), [], Kind("m", "maximal", "pair", 0, 2)
+    effect, made, kind = effects(rng, texts, 0.3), [], PairKind("m", "maximal", "pair", 0, 2)
     for n, crossing in zip(LENGTHS, (1.4, 1.7, 2.0), strict=True):
         limit = ceil(12 * n_log_n(n))
         for tau in TAUS:
@@ -149,13 +150,12 @@ def pairs(rng, texts):
 
 
 def crossover(rng, texts):
-    told = crossovers(pairs(rng, texts), 10.0)[16].told()
-    return holds((told["crossover_low"], told["crossover_high"]), true_crossings()[0][16])
+    return holds(crossovers(pairs(rng, texts), 10.0)[16].interval()[1:3], true_crossings()[0][16])
 
 
 def doubling(rng, texts):
     found = trend(crossovers(pairs(rng, texts), 10.0))
-    return holds((found["per_doubling_low"], found["per_doubling_high"]), true_crossings()[1])
+    return holds(found[1:3], true_crossings()[1])
 
 
 def share(p, correlation, chains):

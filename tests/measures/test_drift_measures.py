@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from mlmglauber.commands.drift.summary import summarise
 from mlmglauber.measures.drift.cosine import Reference
-from mlmglauber.measures.drift.holding import Passage, first_passage, mean, quartiles, second_half
-from mlmglauber.measures.drift.mixing import mixing
-from mlmglauber.measures.drift.series import Series
-from mlmglauber.measures.drift.summary import summarise
+from mlmglauber.measures.drift.first_passage import Passage, first_passage
+from mlmglauber.measures.drift.group_diagnostics import group_diagnostics
+from mlmglauber.measures.drift.series import DriftSeries
+from mlmglauber.measures.drift.time_average import mean, quartiles, second_half
 from mlmglauber.measures.meeting.times import growth
 from mlmglauber.measures.statistics.scaling import Times, fit_c, n_log_n
 from mlmglauber.measures.statistics.survival import median_interval
@@ -141,7 +142,7 @@ def test_quartiles_by_hand():
 
 
 def series(steps, drifts, shows_all=False, chain=0, text="a", distances=None, **more):
-    found = Series("r", text, chain, 1.0, 4, shows_all=shows_all, **more)
+    found = DriftSeries("r", text, chain, 1.0, 4, shows_all=shows_all, **more)
     found.steps.extend(steps)
     found.drifts.extend(drifts)
     found.distances.extend(drifts if distances is None else distances)
@@ -164,15 +165,16 @@ def test_one_short_chain_is_left_out_and_named():
     rng = np.random.default_rng(1)
     steps = list(range(0, 1601, 16))
     chains = [series(steps[: 6 if k == 3 else None], rng.random(6 if k == 3 else 101), chain=k) for k in range(8)]
-    found = mixing(chains, 4)
-    assert (found["chains"], found["draws"], found["left_out"], found["until"]) == (7, 51, 1, 1600)
-    assert found["cut"] == "1 of 8 chains ends at step 80 of 1600 and is left out of the diagnostics"
-    assert found["ess_bulk"] == mixing([chain for k, chain in enumerate(chains) if k != 3], 4)["ess_bulk"]
-    ends = [mixing([series(steps[:end], rng.random(end), chain=k) for k, end in enumerate(counts)], 4)
+    found = group_diagnostics(chains, 4)
+    assert (found.chains, found.draws, found.left_out, found.until) == (7, 51, 1, 1600)
+    assert found.cut == "1 of 8 chains ends at step 80 of 1600 and is left out of the diagnostics"
+    others = group_diagnostics([chain for k, chain in enumerate(chains) if k != 3], 4)
+    assert found.diagnostics.ess_bulk == others.diagnostics.ess_bulk
+    ends = [group_diagnostics([series(steps[:end], rng.random(end), chain=k) for k, end in enumerate(counts)], 4)
             for counts in ((98, 99, 101), (101, 101, 101))]
-    assert (ends[0]["chains"], ends[0]["until"], ends[0]["draws"]) == (3, 97 * 16, 49)
-    assert ends[0]["cut"] == "the diagnostics stop at step 1552, where the first of the other chains ends"
-    assert "cut" not in ends[1]
+    assert (ends[0].chains, ends[0].until, ends[0].draws) == (3, 97 * 16, 49)
+    assert ends[0].cut == "the diagnostics stop at step 1552, where the first of the other chains ends"
+    assert ends[1].cut is None
 
 
 def test_diagnostics_are_read_by_time_where_every_change_is_recorded():
@@ -181,9 +183,9 @@ def test_diagnostics_are_read_by_time_where_every_change_is_recorded():
               for k, low in enumerate((0.2, 0.8))]
     chains[0].drifts[-2] = chains[0].distances[-2] = 0.2
     chains[1].drifts[-2] = chains[1].distances[-2] = 0.8
-    found = mixing(chains, 4)
-    assert (found["resampled"], found["spacing"], found["draws"]) == (True, 4, 501)
-    assert (found["frozen"], found["reason"]) == (True, "stuck_at_different_values")
+    found = group_diagnostics(chains, 4)
+    assert (found.resampled, found.spacing, found.draws) == (True, 4, 501)
+    assert (found.diagnostics.frozen, found.diagnostics.reason) == (True, "stuck_at_different_values")
 
 
 def test_of_two_coupled_chains_one_counts():
@@ -202,7 +204,7 @@ def test_of_two_coupled_chains_one_counts():
 def test_growth_of_drift_times_has_the_test_of_meeting_times():
     """Times of n ln n exactly, and of n^3, at two lengths, seen at every change."""
     def chain(n, text, time):
-        found = Series("r", text, 0, 1.0, n, shows_all=True)
+        found = DriftSeries("r", text, 0, 1.0, n, shows_all=True)
         found.steps.extend([0, time, 10**6])
         found.drifts.extend([0.0, 0.9, 0.9])
         found.distances.extend([0.0, 0.9, 0.9])

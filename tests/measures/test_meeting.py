@@ -11,18 +11,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import CensoredData, logrank
 
-from mlmglauber.commands.couple.summary import pair_of
+from mlmglauber.commands.couple.summary import group_fields, pair_of, summarise
 from mlmglauber.measures.meeting.crossover import crossovers, trend
-from mlmglauber.measures.meeting.summary import of_group, summarise
-from mlmglauber.measures.meeting.times import Kind, Pair, c_and_growth, growth, times_of
+from mlmglauber.measures.meeting.summary import of_group
+from mlmglauber.measures.meeting.times import Pair, PairKind, c_and_growth, growth, times_of
 from mlmglauber.measures.statistics.scaling import Times, n_log_n
 
-KIND = Kind("m", "maximal", "pair", 0, 2)
+KIND = PairKind("m", "maximal", "pair", 0, 2)
 LAGGED = KIND._replace(lag=5, start="text")
 
 
 def pair(meeting, *, tau=1.0, n=8, text="0", kind=KIND, max_steps=1000, last_change=0, sums=None):
     return Pair(kind, text, tau, n, meeting, max_steps, last_change, sums)
+
+
+def group_of(pairs, eps):
+    """The fields of a group's summary."""
+    return group_fields(of_group(pairs, eps))
 
 
 def exponential_pairs(mean, taus, lengths, count=40, horizon=25.0, seed=0):
@@ -40,21 +45,21 @@ def exponential_pairs(mean, taus, lengths, count=40, horizon=25.0, seed=0):
 
 def test_oracle_of_a_group():
     """ORACLES: hits at 5 and 9 and one censored at 20 have median 9 and restricted mean 11.3333."""
-    group = of_group([pair(5, max_steps=20), pair(9, max_steps=20), pair(None, max_steps=20, last_change=3)], [0.25])
+    group = group_of([pair(5, max_steps=20), pair(9, max_steps=20), pair(None, max_steps=20, last_change=3)], [0.25])
     assert (group["median"], group["restricted_mean"]) == (9.0, pytest.approx(11.3333, abs=5e-5))
     assert (group["met"], group["censored"], group["frozen"]) == (2, 1, 1)
     assert group["median_n_log_n"] == pytest.approx(9 / (8 * log(8)))
 
 
 def test_a_group_that_did_not_meet():
-    group = of_group([pair(None, last_change=700), pair(None)], [0.25])
+    group = group_of([pair(None, last_change=700), pair(None)], [0.25])
     assert (group["median"], group["met"], group["frozen"]) == (None, 0, 1)
     assert "censored" in group["reason"]
     assert group["restricted_mean"] == group["horizon"] == 1000
 
 
 def test_equal_starts_have_median_0():
-    group = of_group([pair(0), pair(0)], [0.25])
+    group = group_of([pair(0), pair(0)], [0.25])
     assert (group["median"], group["restricted_mean"], group["median_n_log_n"]) == (0.0, 0.0, 0.0)
 
 
@@ -115,14 +120,13 @@ def test_the_crossover_is_found_and_its_rise():
     for horizon in (10.0, 25.0):
         found = crossovers(exponential_pairs(falling, TAUS, (8, 32), count=60, horizon=horizon, seed=4), 10.0)
         for n, crossover in found.items():
-            told = crossover.told()
-            assert told["crossover_low"] < true_crossing(n) < told["crossover_high"]
-            assert told["crossover_low"] < told["crossover"] < told["crossover_high"]
-            assert told["between"][0] < told["crossover"] < told["between"][1]
-            assert told["crossover_reason"] is None
+            tau, low, high, reason = crossover.interval()
+            assert low < true_crossing(n) < high
+            assert low < tau < high
+            assert crossover.between[0] < tau < crossover.between[1]
+            assert reason is None
         rise = trend(found)
-        assert rise["per_doubling_low"] < 0.3 < rise["per_doubling_high"]  # 0.6 over two doublings
-        assert rise["per_doubling_low"] > 0
+        assert 0 < rise.low < 0.3 < rise.high  # 0.6 over two doublings
 
 
 def test_longer_watching_moves_no_crossover():
@@ -138,23 +142,24 @@ def test_longer_watching_moves_no_crossover():
     (lambda tau, n: 3.0, [1.0], "two temperatures"),
 ])
 def test_no_crossover_and_why(mean, taus, reason):
-    told = crossovers(exponential_pairs(mean, taus, (8,)), 10.0)[8].told()
-    assert told["crossover"] is told["crossover_low"] is told["crossover_high"] is told["between"] is None
-    assert reason in told["crossover_reason"]
+    crossover = crossovers(exponential_pairs(mean, taus, (8,)), 10.0)[8]
+    assert crossover.interval()[:3] == (None, None, None)
+    assert crossover.between is None
+    assert reason in crossover.interval().reason
 
 
 def test_a_crossover_needs_pairs_that_were_watched_for_the_budget():
-    told = crossovers(exponential_pairs(lambda tau, n: 20.0, TAUS, (8,), horizon=5.0), 10.0)[8].told()
-    assert told["crossover"] is None
-    assert "less than the budget" in told["crossover_reason"]
+    found = crossovers(exponential_pairs(lambda tau, n: 20.0, TAUS, (8,), horizon=5.0), 10.0)[8].interval()
+    assert found.value is None
+    assert "less than the budget" in found.reason
 
 
 def test_a_crossover_of_one_text_has_no_interval():
     pairs = [member._replace(text="0") for member in exponential_pairs(falling, TAUS, (8,))]
-    told = crossovers(pairs, 10.0)[8].told()
-    assert told["crossover"] is not None
-    assert told["crossover_low"] is None
-    assert told["crossover_reason"] == "an interval needs 4 texts, there are 1"
+    found = crossovers(pairs, 10.0)[8].interval()
+    assert found.value is not None
+    assert found.low is None
+    assert found.reason == "an interval needs 4 texts, there are 1"
 
 
 EXAMPLE = ROOT / "examples" / "phase-diagram" / "tiny-en-pairs.jsonl"
@@ -217,9 +222,9 @@ def test_one_pair_a_text_gives_the_log_rank_test(seed):
 
 def test_the_upper_quartile_stands_beside_the_median():
     """The median of meeting times is no bound on the mixing time from above."""
-    group = of_group([pair(k, text=str(k)) for k in (1, 2, 3, 10, 20, 30, 40, 50)], [0.25])
+    group = group_of([pair(k, text=str(k)) for k in (1, 2, 3, 10, 20, 30, 40, 50)], [0.25])
     assert (group["median"], group["upper_quartile"]) == (10, 30)
-    none = of_group([pair(1), pair(2), pair(None)], [0.25])
+    none = group_of([pair(1), pair(2), pair(None)], [0.25])
     assert (none["upper_quartile"], none["upper_quartile_reason"]) == (None, "over a quarter of the pairs are censored")
 
 
@@ -244,7 +249,7 @@ def test_lagged_groups():
     """Times are counted from the lag on; distances sum up; one censored pair leaves no bound."""
     pairs = [pair(1, kind=LAGGED, n=2, sums=[2, 0]), pair(3, kind=LAGGED, n=2, sums=[4, 3, 1, 0]),
              pair(9, kind=LAGGED, n=2, sums=[9, 8, 7, 6, 5, 3, 1, 0])]
-    group = of_group(pairs, [0.5])
+    group = group_of(pairs, [0.5])
     assert [(row["t"], row["tv"]) for row in group["bound"]] == [
         (0, pytest.approx(4 / 3)), (1, 1.0), (2, 1.0), (3, 2 / 3), (4, pytest.approx(1 / 3)), (6, 1 / 3), (8, 1 / 3),
         (12, 0)]
@@ -252,7 +257,7 @@ def test_lagged_groups():
         [5, 11 / 3, 8 / 3, 2, 5 / 3, 1, 1 / 3, 0])
     assert group["tmix"] == [{"eps": 0.5, "t": 4, "t_high": None, "t_high_reason": group["tmix"][0]["t_high_reason"]}]
     assert "so few texts" in group["tmix"][0]["t_high_reason"]
-    broken = of_group([*pairs, pair(None, kind=LAGGED)], [0.5])
+    broken = group_of([*pairs, pair(None, kind=LAGGED)], [0.5])
     assert broken["bound"] is broken["tmix"] is None
     assert broken["bound_reason"] == "1 of 4 pairs did not meet: no bound"
 

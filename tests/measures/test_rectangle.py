@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from oracles import TABLE_A, TABLE_B
 
+from mlmglauber.commands.rect.summary import delta_fields
 from mlmglauber.dynamics.glauber import temper
 from mlmglauber.measures.rectangle.delta import (
     EPSILON,
@@ -22,7 +23,7 @@ from mlmglauber.measures.rectangle.delta import (
     rounding,
 )
 from mlmglauber.measures.rectangle.draw import draw_sites, draw_tokens
-from mlmglauber.measures.rectangle.summary import EXCESS, NOISE_FACTOR, Deltas, summarise
+from mlmglauber.measures.rectangle.summary import MAX_NOISE, NOISE_FACTOR, Deltas
 from mlmglauber.models.causal_lm import CausalLM
 from mlmglauber.models.conditionals import TableConditional
 from mlmglauber.models.masked_lm import MaskedLM
@@ -167,7 +168,7 @@ def verdict(law, asked, dtype="float32"):
     """What --summary says of a model that gives a joint."""
     first, second = (measure(JointRows(law), asked, again=again) for again in (False, True))
     count = len(first.delta)
-    return first, noise(first, second), summarise(Deltas(
+    return first, noise(first, second), delta_fields(Deltas(
         np.abs(first.delta), noise(first, second), rounding(first.size, dtype), np.ones(count, np.int64),
         [str(k) for k in range(count)]))
 
@@ -266,11 +267,11 @@ def test_noise_is_a_sample_and_the_floor_a_distribution():
         sizes, moved = np.abs(errors[0] @ signs), np.sqrt(((errors[1] - errors[0]) ** 2).sum(axis=-1))
         floor = NOISE_FACTOR * np.quantile(moved, 0.95, axis=1, keepdims=True)
         assert (sizes > floor).mean() < rate
-    found = summarise(Deltas(np.array([1.0, 2.0]), np.full(2, np.nan), np.full(2, np.nan), np.ones(2, np.int64), "ab"))
+    found = delta_fields(Deltas(np.array([1.0, 2.0]), *np.full((2, 2), np.nan), np.ones(2, np.int64), "ab"))
     assert (found["noise_floor"], found["above_noise"], found["noise_reason"]) == (None, None, "not measured")
-    own = summarise(Deltas(np.ones(2), np.array([0.1, 0.1]), np.array([0.2, 2.0]), np.ones(2, np.int64), "ab"))
+    own = delta_fields(Deltas(np.ones(2), np.array([0.1, 0.1]), np.array([0.2, 2.0]), np.ones(2, np.int64), "ab"))
     assert own["above_noise"] == 0.5  # the floor of the second is its own rounding
-    assert EXCESS == 50
+    assert MAX_NOISE == 50
 
 
 def grid_sum(conditional, ids, block):
@@ -359,13 +360,13 @@ def test_sites_and_tokens_are_drawn_evenly():
 def test_the_interval_is_over_texts():
     """Ten rectangles of one text say no more than the text does: the interval is that of four numbers, not of forty."""
     sizes = np.repeat([0.0, 1.0, 2.0, 3.0], 10)
-    found = summarise(Deltas(sizes, np.full(40, 0.5), np.full(40, 0.1), np.ones(40, np.int64),
+    found = delta_fields(Deltas(sizes, np.full(40, 0.5), np.full(40, 0.1), np.ones(40, np.int64),
                              [str(k // 10) for k in range(40)]))
     assert (found["mean"], found["median"], found["rms"]) == (1.5, 1.5, pytest.approx(np.sqrt(3.5)))
     assert (found["texts"], found["count"], found["noise_floor"], found["above_noise"]) == (4, 40, 1.5, 0.5)
     assert found["mean_low"] <= 0.75
     assert found["mean_high"] >= 2.25
-    one = summarise(Deltas(sizes[:10], np.full(10, np.nan), np.full(10, 0.1), np.ones(10, np.int64), ["0"] * 10))
+    one = delta_fields(Deltas(sizes[:10], np.full(10, np.nan), np.full(10, 0.1), np.ones(10, np.int64), ["0"] * 10))
     assert (one["mean_low"], one["mean_reason"]) == (None, "an interval needs 4 texts, there are 1")
     assert (one["noise_floor"], one["above_noise"], one["noise_reason"]) == (
         0.1, 0, "not measured; the floor is rounding alone")

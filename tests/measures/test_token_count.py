@@ -5,7 +5,7 @@ import pytest
 from oracles import TABLE_A, site_kernels
 
 from mlmglauber.dynamics.token_copies import filled, other_tokens, thinned, with_copies
-from mlmglauber.measures.traps.token_count import Basin, basin, chances, change, fall_time, growing, level
+from mlmglauber.measures.traps.token_count import CopyBasin, basin, chances, change, fall_time, growing, level
 from mlmglauber.models.conditionals import TableConditional
 
 GIVEN = [0.02, 0.03, 0.2, 0.75, 0.9, 0.93]
@@ -83,10 +83,10 @@ def test_levels_intervals_and_ranges():
     assert found.low < found.drift < found.high
     assert level(3, 3, [rates(TableConditional(TABLE_A), 0, 1.0, [0, 0])], 1).exact
     assert growing([None, 0.1, 0.2, -0.1, 0.0, 0.1]) == [(1, 2), (5, 5)]
-    assert basin([0.2, -0.1, 0.1, 0.1, -0.1, 0.2, -0.3]) == Basin(5, 6)
+    assert basin([0.2, -0.1, 0.1, 0.1, -0.1, 0.2, -0.3]) == CopyBasin(5, 6)
     assert basin([0.2, 0.1, -0.1]) is None  # one place draws the count from everywhere
     assert basin([None, None, 0.1, -0.1]) is None  # nothing is known of what lies below
-    assert basin([-0.1, None, 0.1, -0.1]) == Basin(2, 3)
+    assert basin([-0.1, None, 0.1, -0.1]) == CopyBasin(2, 3)
 
 
 def test_what_cannot_be_told_is_none():

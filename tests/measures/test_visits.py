@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
+from mlmglauber.commands.basins.summary import summarise
+from mlmglauber.commands.shared.chain_run import ChainLaw
+from mlmglauber.measures.regions.chain_visits import RegionSeries, VisitSettings
 from mlmglauber.measures.regions.labelling import NO_NAME
-from mlmglauber.measures.regions.summary import Plan, Series, summarise
 from mlmglauber.measures.regions.visits import Visit, by_region, expected_visits, jumps, time_in, visits
 
 LETTERS = {"a": 0, "b": 1, "c": 2, "-": NO_NAME}
 NAMES = ("a", "b", "c")
+ONE = ChainLaw("one")
 
 
 def regions(word):
@@ -16,14 +19,14 @@ def regions(word):
 
 
 def series(word, text="x", chain=0, every=1, steps=None, start=None, tau=1.0, **more):
-    made = Series("r", text, chain, tau, 4, start, **more)
+    made = RegionSeries("r", text, chain, tau, 4, start, **more)
     made.steps.extend(steps or range(0, every * len(word), every))
     made.regions.extend(LETTERS[letter] for letter in word)
     return made
 
 
-def plan(shortest=0, draws=None, told=False):
-    return Plan(NAMES, shortest, draws, told)
+def plan(shortest=0, draws=None, starts_named=False):
+    return VisitSettings(NAMES, shortest, draws, starts_named)
 
 
 def region(summary, name):
@@ -111,8 +114,8 @@ def test_where_every_change_is_recorded_a_draw_is_a_step():
 
 
 def test_laws_stand_apart_and_of_two_coupled_chains_one_counts():
-    chains = [series("abab", law="one", told={"model": "one"}), series("aaaa", "y", law="two", told={"model": "two"}),
-              *(series("abbb", f"p{pair}", k, law="one", told={"model": "one"}, coupled="s")
+    chains = [series("abab", law=ONE), series("aaaa", "y", law=ChainLaw("two")),
+              *(series("abbb", f"p{pair}", k, law=ONE, coupled="s")
                 for pair in range(2) for k in range(2))]
     groups = [row for row in summarise(chains, plan()) if row["over"] == "group"]
     assert [(row["model"], row["chains"], row["texts"], row.get("coupled_left_out")) for row in groups] == [
@@ -168,7 +171,7 @@ def test_geometric_stays_are_estimated_without_bias():
 
 def test_draws_are_what_is_expected_and_a_field_names_the_start():
     chains = [series("ab", start="health"), series("cc", "y", start="food"), series("cc", "z")]
-    one, _, three, group, food, health = summarise(chains, plan(draws=np.array([1, 2, 0, 1]), told=True))
+    one, _, three, group, food, health = summarise(chains, plan(draws=np.array([1, 2, 0, 1]), starts_named=True))
     assert (one["start"], one["expected_from"], region(one, "b")["expected_share"]) == ("health", "draws", 0.5)
     assert (three["start"], three["start_reason"]) == (None, "no field names it")
     assert (food["start"], health["start"], group["expected_from"]) == ("food", "health", "draws")

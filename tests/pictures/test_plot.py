@@ -398,6 +398,8 @@ def test_formats_are_told_by_the_suffix_and_bytes_are_the_same_each_time(made):
     ("mlm-plot -o x.png --kind nonsense phase", 2, "nonsense"),
     ("mlm-plot -o x.png < /dev/null", 1, "no records"),
     ("cat phase exact | mlm-plot -o x.png", 1, "(28 summaries of pair, 1 run, 6 exact) can be drawn as phase and as"),
+    ("mlm-rect --path --summary states | mlm-plot -o x.png", 1, "summaries of mlm-rect --path are not drawn"),
+    ("mlm-rect --path --summary states | sed 's/\"path\"/\"state\"/' | mlm-plot -o x.png", 1, "summaries of path;"),
     ("mlm-plot -o x.png --kind lag exact", 1, "nothing for --kind lag in 1 run, 6 exact"),
     ("echo '{\"type\":\"state\",\"text\":\"a\"}' | mlm-plot -o x.png", 1, "states need mlm-embed and mlm-drift"),
     ("echo '{\"type\":\"exact\",\"tau\":\"hot\"}' | mlm-plot -o x.png", 65, "stdin:1: a record of type exact"),

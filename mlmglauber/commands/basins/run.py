@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 
 from mlmglauber.commands.basins.examples import Texts, bad, open_embedder, regions
 from mlmglauber.commands.basins.options import BasinsOptions
+from mlmglauber.commands.basins.summary import summarise
 from mlmglauber.commands.shared.chain_run import ChainRun
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.table_output import shown, write_tables
+from mlmglauber.measures.regions.chain_visits import RegionSeries, VisitSettings
 from mlmglauber.measures.regions.labelling import NO_NAME, Labeller
-from mlmglauber.measures.regions.summary import Plan, Series, summarise
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.json_values import json_kind
 from mlmglauber.stream.records import Record, chain_key, has_vector, names_of, shown_name, step_of, tau_and_n
@@ -29,7 +30,7 @@ class Job:
         self.head: Record = {}
         self.identity: Any = ()
         self._found = False
-        self._kept: dict[Any, Series] = {}
+        self._kept: dict[Any, RegionSeries] = {}
         self._table = options.summary and shown(io, options.table)
 
     def add(self, record: Record) -> None:
@@ -42,8 +43,8 @@ class Job:
             self.io.report_missing("record with an `embedding`", "give what mlm-embed writes", self.options.summary)
         if not self._kept:
             return
-        plan = Plan(self.names, self.options.min_visit, self.draws, self.options.start is not None)
-        summaries = summarise(list(self._kept.values()), plan)
+        settings = VisitSettings(self.names, self.options.min_visit, self.draws, self.options.start is not None)
+        summaries = summarise(list(self._kept.values()), settings)
         if self._table:
             from mlmglauber.commands.basins.table import basin_tables
 
@@ -98,14 +99,14 @@ class Job:
         series.regions.append(region)
 
 
-def _series(record: Record, field: str | None, run: ChainRun) -> Series:
+def _series(record: Record, field: str | None, run: ChainRun) -> RegionSeries:
     tau, n = tau_and_n(record)
     start = None if field is None else record.get(field)
     if start is not None and not isinstance(start, str):
         raise RecordError(f'"{field}" is {json_kind(start)}, not a string; correct it, or leave --start out')
     coupled = record.get("coupled")
-    return Series(record.get("run"), record.get("id"), record.get("chain"), tau, n, start, run.law, run.law.fields(),
-                  bool(run.shows_all), None if coupled is None else str(coupled))
+    return RegionSeries(record.get("run"), record.get("id"), record.get("chain"), tau, n, start, run.law,
+                        bool(run.shows_all), None if coupled is None else str(coupled))
 
 
 class Naming(Job):

@@ -1,17 +1,22 @@
-"""mlm-couple --summarize: pair records in, what they say together out."""
+"""mlm-couple --summarize: reads pair records and writes their summary records."""
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.nullable import nullable
 from mlmglauber.commands.shared.table_output import shown, write_tables
-from mlmglauber.measures.meeting.summary import summarise
-from mlmglauber.measures.meeting.times import Kind, Pair
+from mlmglauber.measures.meeting.crossover import Crossover, crossovers, trend
+from mlmglauber.measures.meeting.summary import GroupMeetings, LagBounds, MeetingScale, of_group, of_temperature
+from mlmglauber.measures.meeting.times import Pair, PairKind, grouped
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record, names_of
 
+TOO_FEW = "so few texts, or pairs of one text, leave more than eps open even when all have met"
+
 
 def summarise_pairs(io: Filter, budgets: list[float], eps: list[float], table: str) -> None:
-    """Read all pair records, leave others out, and write the summaries, or tables of them."""
+    """Read all pair records, leave out other records, and write the summaries, or tables of them."""
     pairs: dict[Any, Pair] = {}
 
     def handle(record: Record) -> None:
@@ -38,8 +43,65 @@ def summarise_pairs(io: Filter, budgets: list[float], eps: list[float], table: s
         io.output.write(summary)
 
 
+def summarise(pairs: Sequence[Pair], budgets: Sequence[float], eps: Sequence[float]) -> Iterator[Record]:
+    """For each kind of pairs: a summary of each (tau, n), of each tau and, for each budget, of each n and of all."""
+    for kind, members in grouped(pairs, lambda pair: pair.kind):
+        head = {"type": "summary", "of": "pair", **kind._asdict()}
+        for (tau, n), group in grouped(members, lambda pair: (pair.tau, pair.n)):
+            yield {**head, "over": "group", "tau": tau, "n": n, **group_fields(of_group(group, eps))}
+        for tau, group in grouped(members, lambda pair: pair.tau):
+            yield {**head, "over": "tau", "tau": tau, **_scale_fields(of_temperature(group))}
+        for budget in budgets:
+            found = crossovers(members, budget)
+            for n, crossover in found.items():
+                yield {**head, "over": "n", "n": n, "budget": budget, **_crossover_fields(crossover)}
+            slope = trend(found)
+            yield {**head, "over": "all", "pairs": len(members), "lengths": list(found), "budget": budget,
+                   "per_doubling": slope.value, "per_doubling_low": slope.low, "per_doubling_high": slope.high,
+                   "trend_reason": slope.reason}
+
+
+def group_fields(group: GroupMeetings) -> Record:
+    """The fields of the pairs of one temperature and length."""
+    median = group.median
+    return {
+        "pairs": group.pairs, "texts": group.texts, "met": group.met, "censored": group.censored,
+        "frozen": group.frozen, "median": median.value, "median_low": median.low, "median_high": median.high,
+        "median_n_log_n": group.median_n_log_n,
+        **nullable("upper_quartile", group.upper_quartile, "over a quarter of the pairs are censored"),
+        "reason": "median: over half of the pairs are censored" if median.value is None else median.reason,
+        "restricted_mean": group.restricted_mean, "horizon": group.horizon,
+        **({} if group.lag is None else _lag_fields(group.lag)),
+    }
+
+
+def _lag_fields(lag: LagBounds) -> Record:
+    if lag.bounds is None or lag.mixing is None:
+        return {"bound": None, "tmix": None, "bound_reason": lag.reason, "lag_to_try": None}
+    return {
+        "bound": [{"t": one.t, "tv": one.tv.mean, "tv_error": one.tv.error, "hamming": one.hamming.mean,
+                   "hamming_error": one.hamming.error} for one in lag.bounds],
+        "tmix": [{"eps": one.eps, "t": one.t, **nullable("t_high", one.t_high, TOO_FEW)} for one in lag.mixing],
+        "bound_reason": None, "lag_to_try": lag.lag_to_try,
+    }
+
+
+def _scale_fields(scale: MeetingScale) -> Record:
+    growth = scale.growth
+    return {"pairs": scale.pairs, "lengths": list(scale.lengths), "c": scale.c.value, "c_low": scale.c.low,
+            "c_high": scale.c.high, "c_reason": scale.c.reason, "growth": growth.rate, "growth_low": growth.low,
+            "growth_high": growth.high, "growth_p": growth.p, "growth_reason": growth.reason}
+
+
+def _crossover_fields(crossover: Crossover) -> Record:
+    between, interval = crossover.between, crossover.interval()
+    return {"crossover": interval.value, "crossover_low": interval.low, "crossover_high": interval.high,
+            "crossover_reason": interval.reason, "between": None if between is None else list(between),
+            "taus": list(crossover.taus), "late": list(crossover.late)}
+
+
 def pair_of(record: Record) -> tuple[Any, Pair]:
-    """The key and what is summed up of a pair record; RecordError for one that mlm-couple did not write."""
+    """The key of a pair record, and the pair; RecordError for a record that mlm-couple did not write."""
     kind = [_need(record, name, of) for name, of in (("model", str), ("coupling", str), ("start", str),
                                                      ("lag", int), ("replicas", int))]
     tau, n = float(_need(record, "tau", (int, float))), _need(record, "n", int)
@@ -55,7 +117,7 @@ def pair_of(record: Record) -> tuple[Any, Pair]:
     if lag and meeting is not None and (not isinstance(sums, list) or not all(type(part) is int for part in sums)):
         raise RecordError('"wasserstein" is no list of integers; it belongs to a pair with a lag')
     steps = None if meeting is None else meeting - lag
-    pair = Pair(Kind(*kind), str(name), tau, n, steps, limit, changed, sums)
+    pair = Pair(PairKind(*kind), str(name), tau, n, steps, limit, changed, sums)
     return (run, name, number, tau, n), pair
 
 

@@ -125,7 +125,7 @@ class _Chains:
 
 
 def _write_summary(io: Filter, series: "AllSeries", thresholds: list[float], table: str) -> None:
-    from mlmglauber.measures.drift.summary import summarise
+    from mlmglauber.commands.drift.summary import summarise
 
     summaries = _watched(io, summarise(series.all(), thresholds))
     if shown(io, table):

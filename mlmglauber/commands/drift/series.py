@@ -5,7 +5,7 @@ from typing import Any
 
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.measures.drift.cosine import Reference, Vector
-from mlmglauber.measures.drift.series import Series
+from mlmglauber.measures.drift.series import DriftSeries
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.json_values import json_kind
 from mlmglauber.stream.records import Record, step_of, tau_and_n
@@ -19,7 +19,7 @@ class AllSeries:
 
     def __init__(self, io: Filter, fixed: bool) -> None:
         self._filter, self._fixed = io, fixed
-        self._chains: dict[Any, Series] = {}
+        self._chains: dict[Any, DriftSeries] = {}
         self._common: dict[Any, Reference] = {}
 
     def add(self, key: Any, record: Record, vector: Vector) -> None:
@@ -48,12 +48,12 @@ class AllSeries:
             series.pll_steps.append(step)
             series.plls.append(pll / series.n)
 
-    def _begin(self, key: Any, record: Record) -> Series:
+    def _begin(self, key: Any, record: Record) -> DriftSeries:
         run = self._filter.runs.of(record)
         coupled = record.get("coupled")
-        return Series(key[0], key[1], key[2], *tau_and_n(record), run.law, run.law.fields(), 0 if self._fixed else None,
-                      bool(run.shows_all), None if coupled is None else str(coupled))
+        return DriftSeries(key[0], key[1], key[2], *tau_and_n(record), run.law, 0 if self._fixed else None,
+                           bool(run.shows_all), None if coupled is None else str(coupled))
 
-    def all(self) -> list[Series]:
+    def all(self) -> list[DriftSeries]:
         """The series, in the order of their first states."""
         return list(self._chains.values())

@@ -9,7 +9,7 @@ from mlmglauber.commands.plot.options import PlotOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.option_types import Real
-from mlmglauber.pictures.kinds import KINDS, Uses, open_kind, uses
+from mlmglauber.pictures.kinds import KINDS, Uses, open_kind, summary_of, uses
 from mlmglauber.stream.errors import ExitStatus, MlmError, RecordError
 from mlmglauber.stream.printable import counted, were
 from mlmglauber.stream.records import has_masks
@@ -104,7 +104,7 @@ class Seen:
     def take(self, record: "Record") -> None:
         """Count a record and keep what its picture needs; RecordError where that is missing."""
         what = str(record.get("type", "of no type"))
-        self.found["summaries of " + str(record.get("of")) if what == "summary" else what] += 1
+        self.found[f"summaries of {summary_of(record)}" if what == "summary" else what] += 1
         if has_masks(record):
             self.masked += 1
             return
@@ -144,6 +144,7 @@ class Seen:
         if name is None:
             more = "; states need mlm-embed and mlm-drift, or mlm-embed --pca 2" if self.found["state"] else ""
             more += "; states with masked sites were left out" if self.masked else ""
+            more += "; summaries of mlm-rect --path are not drawn" if self.found["summaries of path"] else ""
             raise MlmError(f"nothing to draw in {self._told()}; mlm-plot(1) tells what is drawn{more}")
         held = self.held[name].lists if name in self.held else {}
         made = open_kind(name).picture(held, threshold) if held else None

@@ -110,11 +110,11 @@ def follow(io: Filter, options: RectOptions) -> None:
                        io.place)
             continue
         law = path.run.law
-        records.append({"type": "summary", "of": "state", "over": "chain", **path.key, **law.fields(),
+        records.append({"type": "summary", "of": "path", "over": "chain", **path.key, **law.fields(),
                         "burn_in": left_out, **_told(production)})
         groups.setdefault((law, path.key["tau"], path.key["n"]), []).append((production, str(path.key["id"])))
     _say_doubts(io, list(paths.values()))
-    wholes = [{"type": "summary", "of": "state", "over": "group", "tau": tau, "n": n, **law.fields(),
+    wholes = [{"type": "summary", "of": "path", "over": "group", "tau": tau, "n": n, **law.fields(),
                "chains": len(members), "texts": len({text for _, text in members}), **_told(_together(members))}
               for (law, tau, n), members in sorted(groups.items(), key=lambda item: tuple(
                    (part is None, part or 0) for part in item[0][1:]))]

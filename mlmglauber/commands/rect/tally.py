@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlmglauber.measures.rectangle.summary import Deltas, summarise
+from mlmglauber.commands.rect.summary import delta_fields
+from mlmglauber.measures.rectangle.summary import Deltas
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record
 
@@ -164,8 +165,8 @@ class Tally:
             head = {"type": "summary", "of": "rectangle"}
             deltas = kept.deltas()
             whole.append({**head, "over": "model", **settings, "runs": runs, "undefined": kept.undefined,
-                          **summarise(deltas)})
+                          **delta_fields(deltas)})
             for distance in np.unique(deltas.distances).tolist():
                 parts.append({**head, "over": "distance", **settings, "runs": runs, "distance": distance,
-                              **summarise(deltas.at(deltas.distances == distance))})
+                              **delta_fields(deltas.at(deltas.distances == distance))})
         return whole + parts

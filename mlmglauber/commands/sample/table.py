@@ -8,7 +8,7 @@ import orjson
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.table_output import write_tables
 from mlmglauber.commands.shared.tables import Column, Table, count, number, share
-from mlmglauber.measures.statistics.chain_summary import Seen, summarise
+from mlmglauber.measures.statistics.chain_summary import WrittenChain, summarise
 from mlmglauber.stream.output import Output
 from mlmglauber.stream.records import chain_key
 
@@ -36,7 +36,7 @@ class Tally(Output):
 
     def __init__(self, output: Output) -> None:
         self.output, self.path = output, output.path
-        self._chains: dict[Any, tuple[float, Seen]] = {}
+        self._chains: dict[Any, tuple[float, WrittenChain]] = {}
 
     def write_line(self, line: bytes) -> None:
         record = orjson.loads(line)
@@ -44,7 +44,7 @@ class Tally(Output):
             return
         key, ids = chain_key(record), np.array(record["ids"])
         if key not in self._chains:
-            self._chains[key] = (record["tau"], Seen(record["step"], ids))
+            self._chains[key] = (record["tau"], WrittenChain(record["step"], ids))
         else:
             self._chains[key][1].take(record["step"], ids)
         if record.get("pll") is not None:
@@ -56,7 +56,7 @@ class Tally(Output):
     def show(self, io: Filter, form: str) -> None:
         """The table, to the output that was there before."""
         io.output = self.output
-        groups: dict[tuple[float, int], list[tuple[Any, Seen]]] = {}
+        groups: dict[tuple[float, int], list[tuple[Any, WrittenChain]]] = {}
         for key, (tau, chain) in self._chains.items():
             groups.setdefault((tau, len(chain.last)), []).append((key, chain))
         rows = [(group, len({key[:2] for key, _ in members}), summarise([chain for _, chain in members]))

@@ -17,9 +17,10 @@ from mlmglauber.commands.traps.margins import (
     state_escapes,
 )
 from mlmglauber.commands.traps.options import TrapsOptions
+from mlmglauber.commands.traps.summary import slowness_fields, summarise
 from mlmglauber.measures.traps.margins import Margins
 from mlmglauber.measures.traps.residence import holding_ratio
-from mlmglauber.measures.traps.summary import Escapes, Group, Weight, slowness_fields, summarise
+from mlmglauber.measures.traps.summary import StateEscapes, StateMargin, TrapGroup
 from mlmglauber.measures.traps.tracker import State, Tracker, Trap
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.printable import counted
@@ -56,7 +57,7 @@ class States:
         self.texts: dict[Any, int] = {}
         self.pairs: dict[Any, Any] = {}
         """The chain that counts, of each pair of coupled ones."""
-        self.groups: dict[Kind, Group] = {}
+        self.groups: dict[Kind, TrapGroup] = {}
         self.run_of: dict[ChainLaw, ChainRun] = {}
 
     def handle(self, record: Record) -> None:
@@ -108,7 +109,7 @@ class States:
 
     def slowness(self) -> list[Record]:
         """For each law and length of several temperatures above 0, how stays grow with 1 / tau."""
-        found: dict[tuple[ChainLaw, int], dict[float, Group]] = {}
+        found: dict[tuple[ChainLaw, int], dict[float, TrapGroup]] = {}
         for kind, group in sorted(self.groups.items(), key=lambda item: item[0].order()):
             if kind.tau:
                 found.setdefault((kind.law, kind.n), {})[kind.tau] = group
@@ -117,13 +118,13 @@ class States:
                                                                                self._escapes(law, groups))
                 for (law, n), groups in found.items() if len(groups) > 1]
 
-    def _escapes(self, law: ChainLaw, groups: dict[float, Group]) -> Escapes | None:
+    def _escapes(self, law: ChainLaw, groups: dict[float, TrapGroup]) -> StateEscapes | None:
         """Of the states of all traps, those that were traps longest, the escape at every temperature."""
         if self.scorer is None:
             return None
         steps: Counter[State] = Counter()
         for group in groups.values():
-            for state, place in group.places.items():
+            for state, place in group.states.items():
                 steps[state] += place.steps
         run, taus, found, weights = self.run_of[law], list(groups), [], []
         for state, weight in steps.most_common(STATES):
@@ -131,14 +132,14 @@ class States:
                 model = self.scorer.model_of({"type": "trap", "ids": list(state)}, run)
                 found.append(state_escapes(model, state, taus, run.free_sites(len(state))))
                 weights.append(weight)
-        return Escapes(np.array([one for one, _ in found]).reshape(-1, len(taus)),
+        return StateEscapes(np.array([one for one, _ in found]).reshape(-1, len(taus)),
                        np.array([margin for _, margin in found]), np.array(weights, dtype=np.float64))
 
-    def _group(self, chain: Chain) -> Group:
+    def _group(self, chain: Chain) -> TrapGroup:
         """The group that a chain counts in; the second of two coupled chains counts in none."""
         if not chain.counts:
-            return Group()
-        return self.groups.setdefault(Kind(chain.run.law, chain.tau, chain.n), Group())
+            return TrapGroup()
+        return self.groups.setdefault(Kind(chain.run.law, chain.tau, chain.n), TrapGroup())
 
     def _tell_all(self, chain: Chain, traps: Sequence[Trap], place: str) -> None:
         """Write traps, and with --summary score what a chain has made beyond its traps' first steps."""
@@ -178,7 +179,7 @@ class States:
                 record["basin"] = self.scorer.basin(record, trap.state, chain.tau, chain.run, self.least)
             if self.support:
                 record |= self.scorer.support(record, trap.state, chain.run)
-            weight = Weight(found.perfect, found.margin, found.escape)
+            weight = StateMargin(found.perfect, found.margin, found.escape)
         self._group(chain).add(trap.state, trap.label, chain.number, chain.text, trap.residence, trap.censored,
                                trap.resolution, weight)
         if not self.summary:

@@ -239,14 +239,3 @@ def _singular_high(chain: FiniteChain, law: Values, eps: float) -> int | None:
         return None
     sigma = sqrt(float(value[0])) * (1 + 1e-7)
     return ceil(log(sqrt((1 - least) / least) / (2 * eps)) / -log(sigma)) if sigma < 1 - 1e-6 else None
-
-
-def contraction_bound(n: int, alpha: float, eps: float) -> int | None:
-    """ceil(n / (1 - alpha) ln(n / eps)) >= t_mix(eps); None for alpha >= 1, where it says nothing.
-
-    >>> contraction_bound(2, 0.7, 0.25)
-    14
-    """
-    return ceil(n / (1 - alpha) * log(n / eps)) if alpha < 1 else None
-
-

@@ -69,10 +69,10 @@ class Restriction:
 
 def renormalised(log_probs: Floats) -> Values:
     """Rows of log-probabilities whose sum is 1 again, in float64; a row of -inf alone becomes not-a-number."""
-    rows = np.asarray(log_probs, dtype=np.float64)
-    with np.errstate(invalid="ignore"):
-        rows = rows - rows.max(axis=1, keepdims=True)
-        return np.asarray(rows - np.log(np.exp(rows).sum(axis=1, keepdims=True)))
+    from scipy.special import log_softmax
+
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(log_softmax(np.asarray(log_probs, dtype=np.float64), axis=1))
 
 
 def likeliest(conditional: Conditional, ids: Ids, sites: Sequence[int], count: int) -> list[list[int]]:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mlmglauber.measures.exact.finite_chain import FiniteChain, Places, Values
-from mlmglauber.measures.exact.mixing import Mixing, Second, contraction_bound, mixing_times, second_eigenvalue
+from mlmglauber.measures.exact.mixing import Mixing, Second, mixing_times, second_eigenvalue
 from mlmglauber.measures.exact.stationary import TRUSTED, Stationary, stationary
+from mlmglauber.measures.influence.matrix import alphas, mixing_bound
 
 COMPATIBLE = 1e-9
 """The largest |delta| in nats, at tau = 1, that is taken for rounding in float64."""
@@ -39,7 +40,7 @@ class Exact(NamedTuple):
 
     law: (S,) the stationary law. error: estimated error of the law in total variation, |mu P - mu|_1 / (1 -
     |lambda_2|); None after an elimination, which has nearly all digits whatever the gap. influences: (n, n) c_ij.
-    spectral_radius: of the influences. alpha: the largest row sum. bound: contraction_bound. entropy_production: nats
+    spectral_radius: of the influences. alpha: the largest row sum. bound: mixing_bound. entropy_production: nats
     a step. scan_tv: TV between the stationary laws of the random and the systematic scan. escape: (S,) the chance that
     one step leaves a state, 1 over the mean number of steps until it is left. reversible: whether detailed balance
     holds.
@@ -67,9 +68,8 @@ def solve(chain: FiniteChain, basins: Places, found: Rectangles, eps: float, giv
     basins: from `attractors`. found: from `rectangles`. given: the state from which a mixing time is wanted besides.
     """
     influence = influences(chain)
-    alpha = float(influence.sum(axis=1).max())
-    bound = contraction_bound(chain.n, alpha, eps)
-    radius = float(np.abs(np.linalg.eigvals(influence)).max())
+    alpha, _, radius = alphas(influence)
+    bound = mixing_bound(alpha, chain.n, eps)
     escape = chain.leaving().mean(axis=0)
     reasons = {} if bound is not None else {"bound": "alpha is 1 or more: nothing is proved"}
     reversible = None if found.largest is None else found.largest <= COMPATIBLE

@@ -10,7 +10,6 @@ from mlmglauber.dynamics.glauber import NotFiniteError, temper
 from mlmglauber.measures.rectangle.draw import draw_tokens
 from mlmglauber.models.conditionals import Floats, Ids
 
-DRAWS = ("conditional", "uniform", "top", "worst")
 TYPICAL = ("conditional", "uniform")
 """Draws whose mean tells of typical pairs; the others choose."""
 ROUNDS = 3

@@ -1,12 +1,12 @@
-"""Where hot turns cold: the temperature at which the median meeting time passes a budget, and how it moves with n.
+"""The crossover: the temperature at which the median meeting time passes a budget, and how it moves with n.
 
-The temperature depends on the budget: a larger one is passed at a lower temperature.
+The temperature depends on the budget: a larger budget is passed at a lower temperature.
 """
 
 from collections.abc import Sequence
 from itertools import pairwise
 from math import inf, log
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,15 +14,13 @@ from mlmglauber.measures.meeting.times import Pair, Values, grouped
 from mlmglauber.measures.statistics.intervals import NOT_REACHED, Interval, from_draws, places_of, resamples
 from mlmglauber.measures.statistics.scaling import n_log_n
 
-Summary = dict[str, Any]
-
 
 class Crossover(NamedTuple):
     """Where the median meeting time passes a budget at one length.
 
-    tau: that temperature; -inf where the median is within the budget at every temperature, inf where it is at none,
-    None where it cannot be told, and `reason` says why. draws: the same of each resample, over `texts` texts. taus,
-    late: the temperatures, and the share of pairs that took longer than the budget at each.
+    tau: that temperature; -inf where the median is within the budget at every temperature, inf where it is above the
+    budget at every temperature, None where it cannot be estimated, and `reason` says why. draws: tau in each resample
+    of `texts` texts. taus, late: the temperatures, and the share of pairs that took longer than the budget at each.
     """
 
     tau: float | None
@@ -33,37 +31,41 @@ class Crossover(NamedTuple):
     reason: str | None
 
     @property
-    def seen(self) -> bool:
-        """Whether there is a crossover at this length."""
+    def exists(self) -> bool:
+        """Whether there is a crossover between two of the temperatures."""
         return self.tau is not None and bool(np.isfinite(self.tau))
 
-    def told(self) -> Summary:
-        """As a summary says it: with the interval, and the temperatures between which the crossing was seen."""
-        between = next(([a, b] for (a, x), (b, y) in pairwise(zip(self.taus, self.late, strict=True))
-                        if x > 0.5 >= y), None)
-        found, reason = Interval(None, None, None, None), self.reason
-        if self.tau is not None:
-            found = from_draws(self.tau, self.draws, self.texts, "plain")
-            # Nothing was seen beyond the temperatures, so an end there is open.
-            low, high = (None if end is None or not self.taus[0] <= end <= self.taus[-1] else end for end in found[1:3])
-            outside = (low, high) != found[1:3] or (found.reason or "").endswith(NOT_REACHED)
-            found = found._replace(low=low, high=high)
-            reason = ("within the budget at every tau" if self.tau == -inf else
-                      "above the budget at every tau" if self.tau == inf else
-                      "an end of the interval lies outside the temperatures" if outside else
-                      found.reason)
-        return {"crossover": found.value, "crossover_low": found.low, "crossover_high": found.high,
-                "crossover_reason": reason, "between": between if self.seen else None, "taus": list(self.taus),
-                "late": list(self.late)}
+    @property
+    def between(self) -> tuple[float, float] | None:
+        """The two neighbouring temperatures between which the share of late pairs falls to 1/2."""
+        if not self.exists:
+            return None
+        return next(((a, b) for (a, x), (b, y) in pairwise(zip(self.taus, self.late, strict=True)) if x > 0.5 >= y),
+                    None)
+
+    def interval(self) -> Interval:
+        """tau with its 95 % interval over texts; None with the reason where tau is not finite.
+
+        Nothing was measured outside the temperatures, so an end that lies there is open.
+        """
+        if self.tau is None:
+            return Interval(None, None, None, self.reason)
+        found = from_draws(self.tau, self.draws, self.texts, "plain")
+        low, high = (None if end is None or not self.taus[0] <= end <= self.taus[-1] else end for end in found[1:3])
+        outside = (low, high) != found[1:3] or (found.reason or "").endswith(NOT_REACHED)
+        reason = ("within the budget at every tau" if self.tau == -inf else
+                  "above the budget at every tau" if self.tau == inf else
+                  "an end of the interval lies outside the temperatures" if outside else found.reason)
+        return found._replace(low=low, high=high, reason=reason)
 
 
 def crossovers(pairs: Sequence[Pair], budget: float, seed: int = 0) -> dict[int, Crossover]:
-    """tau*(n) of every length: the temperature at which the median meeting time is budget x n ln n.
+    """The crossover of every length n: the temperature at which the median meeting time is budget x n ln n.
 
-    The median passes the budget where half of the pairs take longer than it. The share that does is made monotone in
-    tau by isotonic regression and joined by straight lines, so that tau* never rises with the budget. No pair need be
-    watched for longer than the budget. One resample of texts serves all temperatures and lengths: the pairs of a text
-    depend on each other.
+    The median passes the budget where half of the pairs take longer than the budget. The share of late pairs is made
+    monotone in tau by isotonic regression and joined by straight lines, so the crossover never rises with the budget.
+    No pair has to be watched for longer than the budget. All temperatures and lengths use the same resamples of texts,
+    since the pairs of a text depend on each other.
     """
     places, total = places_of([pair.text for pair in pairs])
     place = dict(zip([pair.text for pair in pairs], places.tolist(), strict=True))
@@ -79,7 +81,7 @@ def crossovers(pairs: Sequence[Pair], budget: float, seed: int = 0) -> dict[int,
                 late[k, place[pair.text]] += pair.watched > limit or pair.meeting is None
                 count[k, place[pair.text]] += 1
         shares = [float(share) for share in late.sum(axis=1) / count.sum(axis=1)]
-        reason = _untold(n, taus, members, limit)
+        reason = _why_none(n, taus, members, limit)
         texts = min(len({pair.text for pair in cell}) for _, cell in cells)
         if reason is not None:
             found[n] = Crossover(None, np.empty(0), texts, taus, shares, reason)
@@ -89,7 +91,8 @@ def crossovers(pairs: Sequence[Pair], budget: float, seed: int = 0) -> dict[int,
     return found
 
 
-def _untold(n: int, taus: Sequence[float], pairs: Sequence[Pair], limit: float) -> str | None:
+def _why_none(n: int, taus: Sequence[float], pairs: Sequence[Pair], limit: float) -> str | None:
+    """Why a length has no crossover; None where it may have one."""
     if n_log_n(n) is None:
         return "one site has no n ln n"
     if len(taus) < 2:
@@ -100,7 +103,7 @@ def _untold(n: int, taus: Sequence[float], pairs: Sequence[Pair], limit: float) 
 
 
 def _crossing(taus: Sequence[float], late: Values, count: Values) -> float:
-    """The temperature at which a falling share of late pairs comes down to 1/2; inf and -inf where it does not."""
+    """Where the share of late pairs, made to fall with tau, reaches 1/2; inf if it stays above, -inf if below."""
     from scipy.optimize import isotonic_regression
 
     there = np.flatnonzero(count > 0)  # a resample may have no pair at a temperature
@@ -115,20 +118,18 @@ def _crossing(taus: Sequence[float], late: Values, count: Values) -> float:
     return float(x[k - 1] + (x[k] - x[k - 1]) * (share[k - 1] - 0.5) / (share[k - 1] - share[k]))
 
 
-def trend(found: dict[int, Crossover]) -> Summary:
-    """How the crossover moves with n: the slope of tau*(n) against log2 n, by least squares over lengths that have one.
+def trend(found: dict[int, Crossover]) -> Interval:
+    """How much the crossover rises for each doubling of n: the least-squares slope of tau*(n) against log2 n.
 
-    The interval is of the same resamples as the crossovers', of those in which all of these have one.
+    Only lengths that have a crossover count. The interval uses the resamples of the crossovers in which all of these
+    lengths have one.
     """
-    seen = {n: crossover for n, crossover in found.items() if crossover.seen}
-    if len(seen) < 2:
-        return {"per_doubling": None, "per_doubling_low": None, "per_doubling_high": None,
-                "trend_reason": "a trend needs crossovers at two lengths"}
-    x = np.array([log(n, 2) for n in seen])
+    known = {n: crossover for n, crossover in found.items() if crossover.exists}
+    if len(known) < 2:
+        return Interval(None, None, None, "a trend needs crossovers at two lengths")
+    x = np.array([log(n, 2) for n in known])
     x -= x.mean()
-    value = x @ np.array([crossover.tau for crossover in seen.values()], dtype=np.float64) / (x @ x)
-    draws = np.stack([crossover.draws for crossover in seen.values()])
+    value = x @ np.array([crossover.tau for crossover in known.values()], dtype=np.float64) / (x @ x)
+    draws = np.stack([crossover.draws for crossover in known.values()])
     slopes = x @ np.where(np.isfinite(draws), draws, np.nan) / (x @ x)
-    slope = from_draws(float(value), slopes, min(crossover.texts for crossover in seen.values()), "plain")
-    return {"per_doubling": slope.value, "per_doubling_low": slope.low, "per_doubling_high": slope.high,
-            "trend_reason": slope.reason}
+    return from_draws(float(value), slopes, min(crossover.texts for crossover in known.values()), "plain")

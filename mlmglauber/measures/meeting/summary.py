@@ -1,102 +1,119 @@
-"""What many pairs say together: of each temperature and length, each temperature, each length, and all."""
+"""Meeting times of many pairs: survival and lag bounds at one temperature and length, and their scaling with n."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from mlmglauber.measures.meeting.crossover import crossovers, trend
-from mlmglauber.measures.meeting.lag import bound, estimate, geometric_steps, lag_to_try, mixing_time
-from mlmglauber.measures.meeting.times import Pair, c_and_growth, grouped, times_of
+from mlmglauber.measures.meeting.lag import Estimate, bound, estimate, geometric_steps, lag_to_try, mixing_time
+from mlmglauber.measures.meeting.times import Growth, Pair, c_and_growth, grouped, times_of
+from mlmglauber.measures.statistics.intervals import Interval
 from mlmglauber.measures.statistics.scaling import Times, n_log_n
 from mlmglauber.measures.statistics.survival import kaplan_meier, median_interval, quantile
 
-Summary = dict[str, Any]
-
-TOO_FEW_TO_TELL = "so few texts, or pairs of one text, leave more than eps open even when all have met"
 UPPER = 0.75
-"""The quantile of meeting times that is told beside the median."""
+"""The quantile of meeting times that is reported beside the median."""
 
 
-def summarise(pairs: Sequence[Pair], budgets: Sequence[float], eps: Sequence[float]) -> Iterator[Summary]:
-    """For each kind: a summary of each (tau, n), of each tau and, for each budget, of each n and one of all."""
-    for kind, members in grouped(pairs, lambda pair: pair.kind):
-        told = {"type": "summary", "of": "pair", **kind._asdict()}
-        groups = grouped(members, lambda pair: (pair.tau, pair.n))
-        for (tau, n), group in groups:
-            yield {**told, "over": "group", "tau": tau, "n": n, **of_group(group, eps)}
-        for tau, group in grouped(members, lambda pair: pair.tau):
-            yield {**told, "over": "tau", "tau": tau, **of_temperature(group)}
-        for budget in budgets:
-            found = crossovers(members, budget)
-            for n, crossover in found.items():
-                yield {**told, "over": "n", "n": n, "budget": budget, **crossover.told()}
-            yield {**told, "over": "all", "pairs": len(members), "lengths": list(found), "budget": budget,
-                   **trend(found)}
+class BoundAt(NamedTuple):
+    """Estimated bounds at step t: on the total variation, and on the Wasserstein distance in Hamming distance."""
+
+    t: int
+    tv: Estimate
+    hamming: Estimate
 
 
-def of_group(pairs: Sequence[Pair], eps: Sequence[float]) -> Summary:
-    """Survival of the pairs of one temperature and length and, with a lag, the bounds. Times are joint steps.
+class MixingEstimate(NamedTuple):
+    """Upper estimates of t_mix(eps) in steps; t_high from the upper 95 % end of the bound, None where that is above."""
 
-    upper_quartile: by then three of four pairs have met; the median of meeting times bounds no mixing time from above.
-    frozen: pairs not met of which no state changed in the second half of the time. horizon: until when all were
-    watched, that of the restricted mean.
+    eps: float
+    t: int
+    t_high: int | None
+
+
+class LagBounds(NamedTuple):
+    """L-lag bounds at geometric steps and the mixing times that follow; `reason` says why there are none.
+
+    lag_to_try: a lag that would give a tighter bound, None where this one is good enough.
     """
+
+    bounds: Sequence[BoundAt] | None
+    mixing: Sequence[MixingEstimate] | None
+    lag_to_try: int | None
+    reason: str | None
+
+
+class GroupMeetings(NamedTuple):
+    """Meeting times of the pairs of one temperature and length, in joint steps.
+
+    median: Kaplan-Meier median with its 95 % interval over texts. upper_quartile: the step by which three of four pairs
+    have met, None where over a quarter are censored; the median of meeting times is no upper bound of a mixing time.
+    frozen: number of pairs that did not meet and of which no state changed in the second half of the time. horizon: the
+    step until which all pairs were watched; restricted_mean: mean of min(T, horizon). lag: None for pairs without one.
+    """
+
+    pairs: int
+    texts: int
+    met: int
+    frozen: int
+    median: Interval
+    median_n_log_n: float | None
+    upper_quartile: float | None
+    restricted_mean: float
+    horizon: int
+    lag: LagBounds | None
+
+    @property
+    def censored(self) -> int:
+        """Number of pairs that did not meet."""
+        return self.pairs - self.met
+
+
+class MeetingScale(NamedTuple):
+    """C of T = C n ln n over the lengths at one temperature, and whether times grow faster than n ln n."""
+
+    pairs: int
+    lengths: Sequence[int]
+    c: Interval
+    growth: Growth
+
+
+def of_group(pairs: Sequence[Pair], eps: Sequence[float]) -> GroupMeetings:
+    """Meeting times of the pairs of one temperature and length and, with a lag, the bounds; eps: of t_mix(eps)."""
     times, censored = times_of(pairs)
     curve = kaplan_meier(times, censored)
     horizon = min(pair.max_steps for pair in pairs)
     unit = n_log_n(pairs[0].n)
     median = median_interval(times, censored, [pair.text for pair in pairs])
-    upper = quantile(curve, UPPER)
-    return {
-        "pairs": len(pairs), "texts": len({pair.text for pair in pairs}), "met": int((~censored).sum()),
-        "censored": int(censored.sum()),
-        "frozen": sum(pair.meeting is None and 2 * pair.last_change <= pair.max_steps for pair in pairs),
-        "median": median.value, "median_low": median.low, "median_high": median.high,
-        "median_n_log_n": median.value / unit if median.value is not None and unit else None,
-        "upper_quartile": upper,
-        **({} if upper is not None else {"upper_quartile_reason": "over a quarter of the pairs are censored"}),
-        "reason": "median: over half of the pairs are censored" if median.value is None else
-                  median.reason,
-        "restricted_mean": curve.restricted_mean(horizon), "horizon": horizon,
-        **(of_lag(pairs, eps) if pairs[0].kind.lag else {}),
-    }
+    return GroupMeetings(
+        len(pairs), len({pair.text for pair in pairs}), int((~censored).sum()),
+        sum(pair.meeting is None and 2 * pair.last_change <= pair.max_steps for pair in pairs), median,
+        median.value / unit if median.value is not None and unit else None, quantile(curve, UPPER),
+        curve.restricted_mean(horizon), horizon, _lag_bounds(pairs, eps) if pairs[0].kind.lag else None)
 
 
-def of_lag(pairs: Sequence[Pair], eps: Sequence[float]) -> Summary:
-    """The L-lag bounds at geometric steps and the mixing times that they give; None when a pair did not meet."""
+def _lag_bounds(pairs: Sequence[Pair], eps: Sequence[float]) -> LagBounds:
+    """The bounds of pairs with a lag; none where a pair did not meet."""
     lag, texts = pairs[0].kind.lag, [pair.text for pair in pairs]
     met = [pair.meeting for pair in pairs if pair.meeting is not None]
     if len(met) < len(pairs):
-        reason = f"{len(pairs) - len(met)} of {len(pairs)} pairs did not meet: no bound"
-        return {"bound": None, "tmix": None, "bound_reason": reason, "lag_to_try": None}
+        return LagBounds(None, None, None, f"{len(pairs) - len(met)} of {len(pairs)} pairs did not meet: no bound")
     meetings = np.array(met, dtype=np.int64) + lag
     latest = max(met)
     steps = geometric_steps(2 * latest)
     steps = steps[: 1 + next((k for k, step in enumerate(steps) if step >= latest), 0)]
-    found = []
+    bounds = []
     for k, t in enumerate(steps):
-        whole = bound(meetings, lag, t, texts)
         sums = np.array([pair.sums[k] if pair.sums and k < len(pair.sums) else 0 for pair in pairs], dtype=np.float64)
-        hamming = estimate(sums, texts)
-        found.append({"t": t, "tv": whole.mean, "tv_error": whole.error, "hamming": hamming.mean,
-                      "hamming_error": hamming.error})
-    mixing = []
-    for level in eps:
-        first, high = mixing_time(meetings, lag, level, texts)
-        mixing.append({"eps": level, "t": first, "t_high": high,
-                       **({} if high is not None else {"t_high_reason": TOO_FEW_TO_TELL})})
-    return {"bound": found, "tmix": mixing, "bound_reason": None, "lag_to_try": lag_to_try(meetings, lag)}
+        bounds.append(BoundAt(t, bound(meetings, lag, t, texts), estimate(sums, texts)))
+    mixing = [MixingEstimate(level, *mixing_time(meetings, lag, level, texts)) for level in eps]
+    return LagBounds(bounds, mixing, lag_to_try(meetings, lag), None)
 
 
-def of_temperature(pairs: Sequence[Pair]) -> Summary:
-    """C of T = C n ln n over all lengths at one temperature, None where times grow faster, and how they grow."""
+def of_temperature(pairs: Sequence[Pair]) -> MeetingScale:
+    """How meeting times at one temperature scale with n; C is None where they grow faster than n ln n."""
     groups = []
     for n, members in grouped(pairs, lambda pair: pair.n):
         times, censored = times_of(members)
         groups.append(Times(n, times, censored, [pair.text for pair in members]))
-    fit, grown = c_and_growth(groups)
-    return {"pairs": len(pairs), "lengths": [group.n for group in groups], "c": fit.value, "c_low": fit.low,
-            "c_high": fit.high, "c_reason": fit.reason,
-            "growth": grown.rate, "growth_low": grown.low, "growth_high": grown.high, "growth_p": grown.p,
-            "growth_reason": grown.reason}
+    return MeetingScale(len(pairs), [group.n for group in groups], *c_and_growth(groups))

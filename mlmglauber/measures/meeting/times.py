@@ -12,7 +12,7 @@ from mlmglauber.measures.statistics.scaling import Times, fit_c, n_log_n, over_l
 Values = NDArray[np.float64]
 
 
-class Kind(NamedTuple):
+class PairKind(NamedTuple):
     """What pairs must share to be summed up together."""
 
     model: str
@@ -29,7 +29,7 @@ class Pair(NamedTuple):
     Wasserstein distance, at geometric_steps, 0 from their end on; None without a lag.
     """
 
-    kind: Kind
+    kind: PairKind
     text: str
     tau: float
     n: int

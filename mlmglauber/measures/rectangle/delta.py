@@ -234,9 +234,9 @@ def _context(ids: Ids, site: int) -> tuple[int, bytes]:
 
 def _log_normaliser(row: Floats, tau: float) -> float:
     """log sum_v p_v^(1/tau) of a row of log-probabilities."""
-    scaled = row.astype(np.float64) / tau
-    best = scaled.max()
-    return float(best + np.log(np.exp(scaled - best).sum()))
+    from scipy.special import logsumexp
+
+    return float(logsumexp(row.astype(np.float64) / tau))
 
 
 class JointRows:

@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from mlmglauber.models.conditionals import Floats, Ids
 
-DRAWS = ("conditional", "uniform", "top")
-
 
 def draw_sites(uniforms: NDArray[np.float64], sites: Ids, gap: int | None = None) -> Ids:
     """(R, 2) pairs i < j among the given sites; uniform over pairs, or over pairs with j = i + gap.

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.measures.statistics.intervals import FEWEST, places_of
+from mlmglauber.measures.statistics.intervals import FEWEST, places_of, student_half_width
 
 Values = NDArray[np.float64]
 
@@ -159,11 +159,9 @@ def _boundary(first: Values, second: Values) -> float:
 
 def _with_interval(plain: Production, values: Values, steps: float, by: str) -> Production:
     """The 95 % interval of a mean of independent values, and B / steps on either side."""
-    from scipy.stats import t
-
     assert plain.mean is not None
     assert plain.boundary is not None
-    half = float(t.ppf(0.975, len(values) - 1) * values.std(ddof=1) / sqrt(len(values))) + plain.boundary / steps
+    half = student_half_width(values) + plain.boundary / steps
     return plain._replace(low=plain.mean - half, high=plain.mean + half, by=by)
 
 

@@ -1,27 +1,28 @@
-"""What many rectangles say together: the law of |delta|, its interval over texts, and its share above rounding."""
+"""|delta| over many rectangles: its quantiles, its mean with an interval over texts, and its share above rounding."""
 
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.measures.statistics.intervals import interval, places_of
+from mlmglauber.measures.statistics.intervals import Interval, cluster_mean
 
 QUANTILES = (0.05, 0.25, 0.75, 0.95)
 NOISE_FACTOR = 3.0
 NOISE_QUANTILE = 0.95
-"""The floor of a |delta| is NOISE_FACTOR times that quantile of the noise of all rectangles of its group. On models
-that have a joint law (a GPT-2 in float32 and bfloat16, 320 rectangles each) the largest |delta| was 0.95 and 1.14 times
-the quantile."""
-EXCESS = 50.0
-"""Noise above so many times the rounding of the number format is not rounding: it was 0.05 to 0.9 times."""
+"""The floor of a |delta| is NOISE_FACTOR times the NOISE_QUANTILE of the noise of all rectangles of its group. On
+models that have a joint law (a GPT-2 in float32 and bfloat16, 320 rectangles each) the largest |delta| was 0.95 and
+1.14 times the quantile."""
+MAX_NOISE = 50.0
+"""Maximum noise, in multiples of the rounding of the number format, that rounding can explain; measured on these models
+it was 0.05 to 0.9."""
 
 Values = NDArray[np.float64]
 
 
 class Deltas(NamedTuple):
-    """R rectangles: |delta|, noise and rounding in nats (not-a-number where not measured), distances |i - j|, texts."""
+    """R rectangles: |delta|, noise and rounding in nats (NaN where not measured), distances |i - j|, texts."""
 
     sizes: Values
     noise: Values
@@ -30,49 +31,67 @@ class Deltas(NamedTuple):
     texts: Sequence[Hashable]
 
     def at(self, chosen: NDArray[np.bool_]) -> "Deltas":
-        """Some of the rectangles."""
+        """The rectangles for which (R,) `chosen` is true."""
         return Deltas(self.sizes[chosen], self.noise[chosen], self.rounding[chosen], self.distances[chosen],
                       [text for text, kept in zip(self.texts, chosen, strict=True) if kept])
 
 
-def summarise(deltas: Deltas) -> dict[str, Any]:
-    """Mean, median, root mean square and quantiles of |delta|, and what stands above the noise floor.
+class NoiseFloor(NamedTuple):
+    """How much of |delta| rounding explains, in nats.
 
-    mean_low, mean_high: the 95 % interval over texts, whose rectangles depend on each other; else None, and mean_reason
-    says why. The other fields are those of `floors`.
+    measured, quantile: number of measured noises and their NOISE_QUANTILE. rounding: median rounding of the number
+    format. floor: median floor of the rectangles. above: share of |delta| above their floors; None where rounding does
+    not explain the noise, or neither is measured. reason: why a value is None, or what the floor lacks.
     """
+
+    measured: int
+    quantile: float | None
+    rounding: float | None
+    floor: float | None
+    above: float | None
+    reason: str | None
+
+
+class DeltaSummary(NamedTuple):
+    """Statistics of |delta| in nats over rectangles of `texts` texts; quantiles: (q, value) for QUANTILES.
+
+    mean: with its 95 % interval over texts, since the rectangles of a text depend on each other. rms: root mean square.
+    """
+
+    rectangles: int
+    texts: int
+    mean: Interval
+    median: float
+    rms: float
+    max: float
+    quantiles: Sequence[tuple[float, float]]
+    noise: NoiseFloor
+
+
+def summarise(deltas: Deltas) -> DeltaSummary:
+    """Statistics of one rectangle or more."""
     sizes = deltas.sizes
-    places, total = places_of(deltas.texts)
-    sums, counts = np.bincount(places, weights=sizes), np.bincount(places).astype(np.float64)
-    mean = interval(lambda weights: (weights @ sums) / (weights @ counts), total)
-    return {
-        "count": len(sizes), "texts": total, "mean": float(sizes.mean()), "mean_low": mean.low, "mean_high": mean.high,
-        **({"mean_reason": mean.reason} if mean.reason else {}), "median": float(np.median(sizes)),
-        "rms": float(np.sqrt((sizes**2).mean())), "max": float(sizes.max()),
-        "quantiles": {f"{q:g}": float(np.quantile(sizes, q)) for q in QUANTILES}, **floors(deltas),
-    }
+    return DeltaSummary(
+        len(sizes), len(set(deltas.texts)), cluster_mean(sizes, deltas.texts), float(np.median(sizes)),
+        float(np.sqrt((sizes**2).mean())), float(sizes.max()), [(q, float(np.quantile(sizes, q))) for q in QUANTILES],
+        noise_floor(deltas))
 
 
-def floors(deltas: Deltas) -> dict[str, Any]:
-    """What rounding explains of |delta|.
+def noise_floor(deltas: Deltas) -> NoiseFloor:
+    """The floor of a rectangle is the larger one of its own rounding and NOISE_FACTOR times the quantile of the noise.
 
-    Each rectangle has a floor: NOISE_FACTOR times the NOISE_QUANTILE of all measured noise, or its own rounding where
-    that is larger. noise_floor: the median floor. above_noise: the share of |delta| above theirs; None with
-    noise_reason where the noise is over EXCESS times what the number format rounds, or neither is known.
+    There is no share above the floors where the noise is over MAX_NOISE times the rounding of the number format.
     """
     noise, rounding = deltas.noise[~np.isnan(deltas.noise)], deltas.rounding[~np.isnan(deltas.rounding)]
-    told: dict[str, Any] = {"noise_count": len(noise), "noise_quantile": None, "noise_factor": NOISE_FACTOR,
-                            "rounding": float(np.median(rounding)) if len(rounding) else None}
-    if not len(noise) and not len(rounding):
-        return {**told, "noise_floor": None, "above_noise": None, "noise_reason": "not measured"}
-    common, reason = 0.0, {} if len(noise) else {"noise_reason": "not measured; the floor is rounding alone"}
-    if len(noise):
-        told["noise_quantile"] = float(np.quantile(noise, NOISE_QUANTILE))
-        common = NOISE_FACTOR * told["noise_quantile"]
-    floor = np.fmax(common, deltas.rounding)
-    told["noise_floor"] = float(np.median(floor))
-    if len(noise) and len(rounding) and told["noise_quantile"] > EXCESS * told["rounding"]:
-        return {**told, "above_noise": None,
-                "noise_reason": f"the noise is over {EXCESS:g} times the rounding of the number format: the model does "
-                                "not give the same numbers twice"}
-    return {**told, "above_noise": float((deltas.sizes > floor).mean()), **reason}
+    own = float(np.median(rounding)) if len(rounding) else None
+    if not len(noise) and own is None:
+        return NoiseFloor(0, None, None, None, None, "not measured")
+    quantile = float(np.quantile(noise, NOISE_QUANTILE)) if len(noise) else None
+    floor = np.fmax(0.0 if quantile is None else NOISE_FACTOR * quantile, deltas.rounding)
+    median = float(np.median(floor))
+    if quantile is not None and own is not None and quantile > MAX_NOISE * own:
+        return NoiseFloor(len(noise), quantile, own, median, None,
+                          f"the noise is over {MAX_NOISE:g} times the rounding of the number format: the model does "
+                          "not give the same numbers twice")
+    return NoiseFloor(len(noise), quantile, own, median, float((deltas.sizes > floor).mean()),
+                      None if len(noise) else "not measured; the floor is rounding alone")

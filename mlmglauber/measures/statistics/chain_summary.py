@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 Ids = NDArray[np.int64]
 
 
-class Seen:
+class WrittenChain:
     """The written states of one chain, one after the other; two of them are held."""
 
     def __init__(self, step: int, ids: Ids) -> None:
@@ -47,7 +47,7 @@ class Chains(NamedTuple):
     pll: float | None
 
 
-def summarise(chains: Sequence[Seen]) -> Chains:
+def summarise(chains: Sequence[WrittenChain]) -> Chains:
     """What chains of one length say together."""
     later = sum(chain.count - 1 for chain in chains)
     told = [chain.pll / len(chain.last) for chain in chains if chain.pll is not None]

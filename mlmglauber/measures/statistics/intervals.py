@@ -215,6 +215,33 @@ def ratio(numerators: NDArray[np.number], denominators: NDArray[np.number], scal
     return Ratio(*(part.reshape(shape[1:]) for part in (value, low, high, seen)))
 
 
+def student_half_width(values: Values) -> float:
+    """Half the width of Student's 95 % interval for the mean of (N,) independent values, N >= 2.
+
+    t(0.975; N - 1) s / sqrt(N), s the standard deviation of the values; 0 where all values are equal.
+
+    >>> round(student_half_width(np.array([1.0, 2.0, 3.0])), 4)
+    2.4841
+    """
+    from scipy.stats import sem, t
+
+    return float(t.ppf(0.975, len(values) - 1) * sem(values))
+
+
+def cluster_mean(values: Sequence[float] | Values, texts: Sequence[Hashable], scale: Scale = "log") -> Interval:
+    """The mean of N values and its 95 % interval over texts, which are the clusters.
+
+    values: (N,); texts: (N,) the text that each value belongs to. Each value counts once, whatever its text.
+
+    >>> cluster_mean([1.0, 3.0, 5.0], ["a", "a", "b"]).value
+    3.0
+    """
+    places, total = places_of(texts)
+    sums = np.bincount(places, weights=values, minlength=total)
+    counts = np.bincount(places, minlength=total).astype(np.float64)
+    return interval(lambda weights: (weights @ sums) / (weights @ counts), total, scale)
+
+
 def _root_mean(values: Values, count: Any) -> Values:
     return np.asarray(np.sqrt((values**2).sum(axis=0) / np.maximum(count, 1)))
 

@@ -7,6 +7,8 @@ that are made from x, is geometric with mean 1 / e(x), and so is what is left of
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from mlmglauber.measures.statistics.intervals import Interval
+
 
 class Holding(NamedTuple):
     """Steps made from a state, how many of them left it, and whether the last one of them did."""
@@ -14,15 +16,6 @@ class Holding(NamedTuple):
     steps: int
     exits: int
     ends_by_exit: bool
-
-
-class Ratio(NamedTuple):
-    """Observed over expected mean stay, with a 95 % interval; what cannot be told is None, and `reason` says why."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    reason: str | None
 
 
 class Beyond:
@@ -52,7 +45,7 @@ class Beyond:
         return Holding(self.steps, self.exits, self.ends_by_exit)
 
 
-def holding_ratio(holding: Holding, escape: float) -> Ratio:
+def holding_ratio(holding: Holding, escape: float) -> Interval:
     """(steps / exits) * escape, with the exact (Clopper-Pearson) interval of the chance to leave.
 
     N steps with k exits: P(at least k exits in N steps) = 2.5 % gives the lowest chance; P(at most k - 1 exits in N - 1
@@ -66,19 +59,19 @@ def holding_ratio(holding: Holding, escape: float) -> Ratio:
 
     steps, exits, ends_by_exit = holding
     if escape <= 0:
-        return Ratio(None, None, None, "the state is never left")
+        return Interval(None, None, None, "the state is never left")
     if steps < 1:
-        return Ratio(None, None, None, "no step was made from it")
+        return Interval(None, None, None, "no step was made from it")
     low_chance = float(beta.ppf(0.025, exits, steps - exits + 1)) if exits else 0.0
     more = 0 if ends_by_exit else 1
     high_chance = float(beta.ppf(0.975, exits + more, steps - exits)) if steps > exits else 1.0
     low, high = escape / high_chance, escape / low_chance if low_chance else None
     if not exits:
-        return Ratio(None, low, None, "it was not left")
-    return Ratio(steps / exits * escape, low, high, None)
+        return Interval(None, low, None, "it was not left")
+    return Interval(steps / exits * escape, low, high, None)
 
 
-def pooled_ratio(holdings: Sequence[Holding], escapes: Sequence[float]) -> Ratio:
+def pooled_ratio(holdings: Sequence[Holding], escapes: Sequence[float]) -> Interval:
     """Of several states together: (the exits that were expected, sum of steps * escape) / (those that were seen).
 
     The interval takes twice the sum for chi-square with twice the exits as degrees of freedom, two more at its low end
@@ -94,9 +87,9 @@ def pooled_ratio(holdings: Sequence[Holding], escapes: Sequence[float]) -> Ratio
     expected = sum(holding.steps * escape for holding, escape in zip(holdings, escapes, strict=True))
     exits = sum(holding.exits for holding in holdings)
     if expected <= 0:
-        return Ratio(None, None, None, "no exit was expected")
+        return Interval(None, None, None, "no exit was expected")
     more = 0 if all(holding.ends_by_exit for holding in holdings) else 2
     low = 2 * expected / float(chi2.ppf(0.975, 2 * exits + more)) if exits or more else None
     if not exits:
-        return Ratio(None, low, None, "none was left")
-    return Ratio(expected / exits, low, 2 * expected / float(chi2.ppf(0.025, 2 * exits)), None)
+        return Interval(None, low, None, "none was left")
+    return Interval(expected / exits, low, 2 * expected / float(chi2.ppf(0.025, 2 * exits)), None)

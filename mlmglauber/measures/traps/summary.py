@@ -1,25 +1,24 @@
-"""What the traps of many chains say together, for each temperature and length."""
+"""The traps of many chains: how many there are, how long they last, which states come again, for each group."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlmglauber.measures.statistics.intervals import Interval
 from mlmglauber.measures.statistics.survival import kaplan_meier
 from mlmglauber.measures.traps.residence import Holding, pooled_ratio
 from mlmglauber.measures.traps.slowness import escape_slopes, residence_fit
 from mlmglauber.measures.traps.tracker import State
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
-RECURRING = 10
-"""So many of the traps that come again are told of."""
 
 
-class Weight(NamedTuple):
-    """What the model says of a trap's representative; margin -inf with a token that is never drawn."""
+class StateMargin(NamedTuple):
+    """Margins of a trap's representative state; margin is -inf where the model never draws one of its tokens."""
 
     perfect: bool
     margin: float
@@ -27,8 +26,8 @@ class Weight(NamedTuple):
 
 
 @dataclass(slots=True)
-class Place:
-    """A state that was the representative of traps: how many, how long, of which chains and texts."""
+class RecurringState:
+    """A representative state: the traps that share it, their steps, and the numbers of their chains and texts."""
 
     text: str | None
     traps: int = 0
@@ -39,8 +38,13 @@ class Place:
 
 
 @dataclass(slots=True)
-class Group:
-    """The chains of one temperature and length, and their traps: each one's length, and every different state."""
+class TrapGroup:
+    """The chains of one temperature and length, and their traps.
+
+    residences, censored, texts_of: of each trap. margins: of each trap whose margins are known. scores: for each run
+    around a state, what happened there after the steps for which it was chosen (see Tracker.scores), with the state's
+    escape probability; chains without geometric stays have none. states: every representative state.
+    """
 
     steps: int = 0
     chains: int = 0
@@ -49,104 +53,91 @@ class Group:
     residences: list[int] = field(default_factory=list)
     censored: list[bool] = field(default_factory=list)
     texts_of: list[int] = field(default_factory=list)
-    weights: list[Weight] = field(default_factory=list)
+    margins: list[StateMargin] = field(default_factory=list)
     scores: list[tuple[Holding, float]] = field(default_factory=list)
-    """What runs made of their states beyond their first steps, with the states' escape probabilities: Tracker.scores.
-    None of chains whose steps have no geometric law."""
-    places: dict[State, Place] = field(default_factory=dict)
+    states: dict[State, RecurringState] = field(default_factory=dict)
     resolution: int = 1
 
     def add_chain(self, text: int, steps: int) -> None:
-        """A chain of a text, numbered, and how many steps of it were seen."""
+        """Count a chain of a text, and the steps of it that were recorded."""
         self.chains += 1
         self.steps += steps
         self.texts.add(text)
 
     def add(self, state: State, words: str | None, chain: int, text: int, residence: int, censored: bool,
-            resolution: int, weight: Weight | None) -> None:
-        """A trap of a chain and a text, both numbered."""
+            resolution: int, margin: StateMargin | None) -> None:
+        """Count a trap; words: the text of its state; chain, text: numbers of its chain and of its chain's text."""
         self.residences.append(residence)
         self.censored.append(censored)
         self.texts_of.append(text)
         self.resolution = max(self.resolution, resolution)
         self.trapped_chains.add(chain)
-        if weight is not None:
-            self.weights.append(weight)
-        place = self.places.setdefault(state, Place(words))
-        place.traps += 1
-        place.steps += residence
-        place.chains.add(chain)
-        place.texts.add(text)
-        if weight is not None:
-            place.margin = weight.margin if isfinite(weight.margin) else None
+        if margin is not None:
+            self.margins.append(margin)
+        known = self.states.setdefault(state, RecurringState(words))
+        known.traps += 1
+        known.steps += residence
+        known.chains.add(chain)
+        known.texts.add(text)
+        if margin is not None:
+            known.margin = margin.margin if isfinite(margin.margin) else None
+
+    def recurring(self) -> list[tuple[State, RecurringState]]:
+        """The states of two traps or more, those with the most texts first, then chains, then steps."""
+        again = [(state, known) for state, known in self.states.items() if known.traps > 1]
+        return sorted(again, key=lambda item: (-len(item[1].texts), -len(item[1].chains), -item[1].steps))
+
+    def quantiles(self) -> dict[float, float | None]:
+        """The q-quantiles of residence: the first time at which the Kaplan-Meier curve is at 1 - q or below.
+
+        None where the curve does not fall so far, since the records cut traps off.
+        """
+        if not self.residences:
+            return dict.fromkeys(QUANTILES)
+        curve = kaplan_meier(self.residences, self.censored)
+        found: dict[float, float | None] = {}
+        for q in QUANTILES:
+            below = np.flatnonzero(curve.survival <= 1 - q + 1e-12)
+            found[q] = float(curve.times[below[0]]) if len(below) else None
+        return found
 
 
-def summarise(tau: float | None, n: int | None, group: Group) -> dict[str, Any]:
-    """The summary of one temperature and length.
+class TrapMargins(NamedTuple):
+    """Margins of a group's traps, and their stays against the geometric law.
 
-    trapped: share of all steps that were made in traps. per_1000: traps a thousand steps. residence: quantiles of the
-    Kaplan-Meier curve, for the records cut stays off; null where the curve does not come down so far. recurring: states
-    that were traps again, in another chain or later, those of most starts first.
+    perfect: share of perfect traps. margin, expected: medians over traps of the margin and of 1 / escape, which may be
+    infinite. ratio: observed over expected stay, after the steps for which traps were chosen; steps, exits: those that
+    it counts.
     """
-    count, steps = len(group.residences), group.steps
-    again = sorted(((state, place) for state, place in group.places.items() if place.traps > 1),
-                   key=lambda item: (-len(item[1].texts), -len(item[1].chains), -item[1].steps))
-    return {
-        "type": "summary", "of": "trap", "over": "group", "tau": tau, "n": n, "chains": group.chains,
-        "texts": len(group.texts), "steps": steps, "count": count, "chains_trapped": len(group.trapped_chains),
-        "trapped": sum(group.residences) / steps if steps else None,
-        **({} if steps else {"trapped_reason": "no chain has two records"}),
-        "per_1000": 1000 * count / steps if steps else None,
-        "residence": _quantiles(group.residences, group.censored), "longest": max(group.residences, default=None),
-        "censored": sum(group.censored), "resolution": group.resolution,
-        "distinct": len(group.places), "recurring_states": len(again),
-        "shared_states": sum(len(place.texts) > 1 for _, place in again),
-        "recurring": [{"text": place.text, "ids": list(state), "traps": place.traps, "steps": place.steps,
-                       "chains": len(place.chains), "texts": len(place.texts), "margin": place.margin}
-                      for state, place in again[:RECURRING]],
-        **_weighed(group.weights, count, group.scores),
-    }
+
+    perfect: float
+    margin: float
+    expected: float
+    ratio: Interval
+    steps: int
+    exits: int
 
 
-def _quantiles(residences: Sequence[int], censored: Sequence[bool]) -> dict[str, float | None]:
-    """The first time at which the Kaplan-Meier curve is down at 1 - q."""
-    if not residences:
-        return {f"{q:g}": None for q in QUANTILES}
-    curve = kaplan_meier(residences, censored)
-    found: dict[str, float | None] = {}
-    for q in QUANTILES:
-        below = np.flatnonzero(curve.survival <= 1 - q + 1e-12)
-        found[f"{q:g}"] = float(curve.times[below[0]]) if len(below) else None
-    return found
+def trap_margins(group: TrapGroup) -> TrapMargins | None:
+    """None where there is no trap, or where some trap has no margins."""
+    count = len(group.residences)
+    if not group.margins or len(group.margins) < count:
+        return None
+    ratio = pooled_ratio([holding for holding, _ in group.scores], [escape for _, escape in group.scores])
+    if not group.scores and ratio.reason is not None:
+        ratio = ratio._replace(reason="no stay with a geometric law was seen")
+    expected = [1 / one.escape if one.escape else np.inf for one in group.margins]
+    margin, expected_median = (float(np.quantile(np.array(values), 0.5, method="lower"))
+                               for values in ([one.margin for one in group.margins], expected))
+    return TrapMargins(sum(one.perfect for one in group.margins) / count, margin, expected_median, ratio,
+                       sum(holding.steps for holding, _ in group.scores),
+                       sum(holding.exits for holding, _ in group.scores))
 
 
-def _weighed(weights: Sequence[Weight], count: int, scores: Sequence[tuple[Holding, float]]) -> dict[str, Any]:
-    """The share of perfect traps, their margins, and the steps beyond selection against the geometric law."""
-    names = ("perfect", "margin_median", "expected_median", "ratio", "ratio_low", "ratio_high")
-    if not weights or len(weights) < count:
-        return dict.fromkeys(names) | {"reason": "no trap" if not count else "no model"}
-    ratio = pooled_ratio([holding for holding, _ in scores], [escape for _, escape in scores])
-    reason = ratio.reason if scores or ratio.reason is None else "no stay with a geometric law was seen"
-    margins: NDArray[np.float64] = np.array([weight.margin for weight in weights])
-    median = float(np.quantile(margins, 0.5, method="lower"))
-    expected = float(np.quantile([1 / w.escape if w.escape else np.inf for w in weights], 0.5, method="lower"))
-    return {
-        "perfect": sum(weight.perfect for weight in weights) / count,
-        "margin_median": median if isfinite(median) else None,
-        "expected_median": expected if isfinite(expected) else None,
-        "ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high,
-        "ratio_steps": sum(holding.steps for holding, _ in scores),
-        "ratio_exits": sum(holding.exits for holding, _ in scores),
-        **({"ratio_reason": reason} if reason else {}),
-        **({} if isfinite(median) else {"margin_reason": "a token of the median trap is never drawn"}),
-        **({} if isfinite(expected) else {"expected_reason": "the median trap is never left"}),
-    }
+class StateEscapes(NamedTuple):
+    """S states that were traps at some of K temperatures.
 
-
-class Escapes(NamedTuple):
-    """Of S states that were traps at some of K temperatures: the escape probabilities at all, the margins, and weights.
-
-    at: (S, K); margins: (S,); weights: (S,) the steps of their traps, so a state counts as long as it held chains.
+    at: (S, K) escape probabilities; margins: (S,); weights: (S,) the steps of their traps.
     """
 
     at: NDArray[np.float64]
@@ -154,14 +145,48 @@ class Escapes(NamedTuple):
     weights: NDArray[np.float64]
 
 
-def slowness_fields(groups: Mapping[float, Group], min_steps: int, escapes: Escapes | None) -> dict[str, Any]:
-    """How the stays of one length grow with 1 / tau: those in traps, and those that escape probabilities give.
+class TrapsAt(NamedTuple):
+    """Traps at one temperature.
 
-    at: for each temperature the traps, how many were left, the mean steps until one is left beyond the min_steps for
-    which it was chosen, and the median over all states, weighed by the steps of their traps, of 1 / escape there.
-    residence_slope: b in exp(a + b / tau) of the first, with an interval over texts. escape_slope: such a median of the
-    states' own b, with quartiles.
+    left: number of traps that were seen to end. residence: mean steps until a trap is left, after the steps for which
+    it was chosen; None where none was left. expected: weighted median over states of 1 / escape; None without a state,
+    or where the median state is never left.
     """
+
+    tau: float
+    traps: int
+    left: int
+    residence: float | None
+    expected: float | None
+
+
+class EscapeSlope(NamedTuple):
+    """Weighted median over states of the slope b of 1 / escape = exp(a + b / tau), its quartiles, and median margin."""
+
+    slope: float
+    quartiles: tuple[float, float]
+    margin: float
+
+
+class Slowness(NamedTuple):
+    """How stays of one length grow with 1 / tau.
+
+    slope, intercept: b and a of T = exp(a + b / tau), T the mean time until a trap is left; b with its 95 % interval
+    over texts. states: number of states with escape probabilities. escape: the same slope from these probabilities,
+    None with the reason.
+    """
+
+    texts: int
+    slope: Interval
+    intercept: float | None
+    states: int
+    at: Sequence[TrapsAt]
+    escape: EscapeSlope | None
+    reason: str | None
+
+
+def slowness(groups: Mapping[float, TrapGroup], min_steps: int, escapes: StateEscapes | None) -> Slowness:
+    """The groups of one length by temperature, above 0; escapes: None without a model."""
     taus = list(groups)
     rows = {text: row for row, text in enumerate(sorted(set().union(*(group.texts for group in groups.values()))))}
     steps, exits = np.zeros((2, len(rows), len(taus)))
@@ -170,35 +195,35 @@ def slowness_fields(groups: Mapping[float, Group], min_steps: int, escapes: Esca
             steps[rows[text], k] += residence - min_steps + 1
             exits[rows[text], k] += not censored
     fit = residence_fit(taus, steps, exits)
-    states = 0 if escapes is None else len(escapes.at)
-    record: dict[str, Any] = {
-        "taus": taus, "texts": len(rows), "residence_slope": fit.slope.value, "residence_slope_low": fit.slope.low,
-        "residence_slope_high": fit.slope.high, "residence_intercept": fit.intercept,
-        **({"residence_slope_reason": fit.slope.reason} if fit.slope.reason else {}), "states": states, "at": [],
-        **dict.fromkeys(("escape_slope", "escape_slope_quartiles", "margin_median"))}
+    at = []
     for k, (tau, group) in enumerate(groups.items()):
-        left = int(exits[:, k].sum())
-        expected = None
-        if escapes is not None and states:
+        left, expected = int(exits[:, k].sum()), None
+        if escapes is not None and len(escapes.at):
             with np.errstate(divide="ignore"):
-                expected = _weighed_quantile(1 / escapes.at[:, k], escapes.weights)
-        record["at"].append({
-            "tau": tau, "traps": len(group.residences), "left": left,
-            "residence": float(steps[:, k].sum()) / left if left else None, "expected": expected,
-            **({} if left else {"residence_reason": "no trap was seen to end"}),
-            **({} if expected is not None else {"expected_reason": "no state, or the median one is never left"})})
-    if escapes is None or not states:
-        return record | {"reason": "no trap" if escapes is not None else "no model"}
+                expected = weighted_quantile(1 / escapes.at[:, k], escapes.weights)
+        at.append(TrapsAt(tau, len(group.residences), left, float(steps[:, k].sum()) / left if left else None,
+                          expected))
+    slope, reason = _escape_slope(taus, escapes)
+    return Slowness(len(rows), fit.slope, fit.intercept, 0 if escapes is None else len(escapes.at), at, slope, reason)
+
+
+def _escape_slope(taus: Sequence[float], escapes: StateEscapes | None) -> tuple[EscapeSlope | None, str | None]:
+    if escapes is None or not len(escapes.at):
+        return None, "no model" if escapes is None else "no trap"
     slopes = escape_slopes(taus, escapes.at)
-    low, slope, high = (_weighed_quantile(slopes, escapes.weights, q) for q in (0.25, 0.5, 0.75))
-    margin = _weighed_quantile(escapes.margins, escapes.weights)
-    if None in (low, slope, high, margin):
-        return record | {"reason": "states that are never left, or with a token that is never drawn"}
-    return record | {"escape_slope": slope, "escape_slope_quartiles": [low, high], "margin_median": margin}
+    low, slope, high = (weighted_quantile(slopes, escapes.weights, q) for q in (0.25, 0.5, 0.75))
+    margin = weighted_quantile(escapes.margins, escapes.weights)
+    if low is None or slope is None or high is None or margin is None:
+        return None, "states that are never left, or with a token that is never drawn"
+    return EscapeSlope(slope, (low, high), margin), None
 
 
-def _weighed_quantile(values: NDArray[np.float64], weights: NDArray[np.float64], q: float = 0.5) -> float | None:
-    """The first of the sorted values at which q of the weight is reached; None where that is infinite."""
+def weighted_quantile(values: NDArray[np.float64], weights: NDArray[np.float64], q: float = 0.5) -> float | None:
+    """The smallest value such that values at or below it have a share q of the weight; None where it is infinite.
+
+    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([1.0, 5.0, 1.0]))
+    1.0
+    """
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
     found = float(values[order[int(np.searchsorted(reached, q * reached[-1]))]])

@@ -11,12 +11,13 @@ of means.
 """
 
 from collections.abc import Sequence
-from math import isfinite, sqrt
+from math import isfinite
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlmglauber.measures.statistics.intervals import student_half_width
 from mlmglauber.measures.traps.margins import is_argmax
 from mlmglauber.models.conditionals import Floats, Ids
 
@@ -81,9 +82,7 @@ def level(k: int, n: int, changes: Sequence[Change], states: int) -> Level:
     drift = up - down
     mean, low, high = float(drift.mean()), None, None
     if len(changes) > 1:
-        from scipy.stats import t
-
-        half = float(t.ppf(0.975, len(drift) - 1) * drift.std(ddof=1) / sqrt(len(drift)))
+        half = student_half_width(drift)
         low, high = mean - half, mean + half
     return Level(k, len(changes), states, k == n, mean, low, high, float(drift.min()), float(drift.max()),
                  float(up.mean()), float(down.mean()))
@@ -105,7 +104,7 @@ def growing(drifts: Sequence[float | None]) -> list[tuple[int, int]]:
     return ranges
 
 
-class Basin(NamedTuple):
+class CopyBasin(NamedTuple):
     """The copies' own basin: a range of k with drift towards more copies above a k with drift towards fewer.
 
     stable: where the drift turns at its top; threshold: its lowest k, below which the copies fall away.
@@ -115,16 +114,16 @@ class Basin(NamedTuple):
     stable: int
 
 
-def basin(drifts: Sequence[float | None]) -> Basin | None:
+def basin(drifts: Sequence[float | None]) -> CopyBasin | None:
     """The topmost such range; None where there is none: then the count is drawn to one place from everywhere.
 
     >>> basin([0.1, -0.1, -0.2, 0.2, 0.3, -0.5]), basin([0.1, 0.1, -0.2])
-    (Basin(threshold=3, stable=5), None)
+    (CopyBasin(threshold=3, stable=5), None)
     """
     for first, last in reversed(growing(drifts)):
         below = [drift for drift in drifts[:first] if drift is not None]
         if below and below[-1] <= 0:
-            return Basin(first, last + 1)
+            return CopyBasin(first, last + 1)
     return None
 
 

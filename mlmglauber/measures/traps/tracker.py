@@ -27,7 +27,7 @@ from collections.abc import Iterator, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from mlmglauber.measures.statistics.pieces import longest_piece
+from mlmglauber.measures.traps.longest_piece import longest_piece
 from mlmglauber.measures.traps.residence import Beyond, Holding
 
 OPEN = 32

@@ -1,0 +1,102 @@
+"""Whether the chains of a group have mixed: diagnostics of their distances to one reference that all of them share."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mlmglauber.measures.drift.series import DriftSeries
+from mlmglauber.measures.statistics.diagnostics import Diagnostics, diagnose
+
+MOST_READINGS = 1 << 20
+"""Maximum number of values that are read from a chain whose records are at uneven steps."""
+
+Values = NDArray[np.float64]
+
+
+class GroupDiagnostics(NamedTuple):
+    """Diagnostics of the second halves of chains, over the same time.
+
+    resampled: whether values were read at other steps than those of the records, every `spacing` steps. until: steps
+    after each chain's first record to which the chains are compared. left_out: number of chains that end before; cut: a
+    sentence about them, None where all chains end together. diagnostics: None where a distance is undefined. chains,
+    draws: the shape of the compared values.
+    """
+
+    resampled: bool
+    spacing: int | None
+    until: int
+    left_out: int
+    cut: str | None
+    chains: int
+    draws: int
+    diagnostics: Diagnostics | None
+
+
+def group_diagnostics(chains: Sequence[DriftSeries], n: int | None) -> GroupDiagnostics:
+    """Diagnostics of independent chains of n tokens, from 1 - cosine to the group's common reference.
+
+    Drift itself does not show mixing: each chain has its own start as reference, and independent states are at
+    different distances from different starts. Chains that end before the common end are left out.
+    """
+    ends = [_end(chain) for chain in chains]
+    until = common_end(ends)
+    kept = [chain for chain, end in zip(chains, ends, strict=True) if end >= until]
+    rows, resampled, spacing = _readings(kept, n, until)
+    rows = rows[:, rows.shape[1] // 2 :]
+    found = None if np.isnan(rows).any() else diagnose(rows, [chain.start for chain in kept])
+    return GroupDiagnostics(resampled, spacing, until, len(chains) - len(kept), _cut(ends, until), len(kept),
+                            rows.shape[1], found)
+
+
+def common_end(ends: Sequence[int]) -> int:
+    """The end to which chains of different lengths are compared: the one that keeps most of their time.
+
+    It is the end e for which e x (number of chains that end at e or later) is largest; the latest of equal ones.
+
+    >>> common_end([80, 1600, 1600, 1600]), common_end([90, 92, 95])
+    (1600, 90)
+    """
+    return max(ends, key=lambda end: (end * sum(other >= end for other in ends), end))
+
+
+def _end(chain: DriftSeries) -> int:
+    """Steps from a chain's first record to its last defined distance."""
+    known = np.flatnonzero(~np.isnan(np.frombuffer(chain.distances, dtype=np.float64)))
+    return chain.steps[int(known[-1])] - chain.steps[0] if len(known) else 0
+
+
+def _cut(ends: Sequence[int], until: int) -> str | None:
+    """A sentence that says which chains are left out, and where the others stop; None where all chains end together."""
+    short = [end for end in ends if end < until]
+    longest = max(ends)
+    parts = []
+    if short:
+        span = f"step {short[0]}" if min(short) == max(short) else f"steps {min(short)} to {max(short)}"
+        verb = "ends" if len(short) == 1 else "end"
+        parts.append(f"{len(short)} of {len(ends)} chains {verb} at {span} of {longest} and "
+                     f"{'is' if len(short) == 1 else 'are'} left out of the diagnostics")
+    if until < longest:
+        parts.append(f"the diagnostics stop at step {until}, where the first of the other chains ends")
+    return "; ".join(parts) or None
+
+
+def _readings(chains: Sequence[DriftSeries], n: int | None, until: int) -> tuple[Values, bool, int | None]:
+    """(M, N) distances up to a common end; whether they are at other steps than the records; their spacing in steps.
+
+    Chains with records at the same steps are stacked as they are. Other chains, such as those of --on-change, are read
+    once a sweep (every n steps), or MOST_READINGS times: between two records the state stays the same.
+    """
+    looks = []
+    for chain in chains:
+        times = chain.times() - chain.steps[0]
+        looks.append((times[times <= until], np.frombuffer(chain.distances, dtype=np.float64)[times <= until]))
+    first = looks[0][0]
+    changes = any(chain.shows_all for chain in chains) and int(np.diff(first).max(initial=1)) > 1
+    if not changes and all(np.array_equal(times, first) for times, _ in looks):
+        return np.array([values for _, values in looks]), False, int(np.diff(first).max()) if len(first) > 1 else None
+    spacing = max(n or 1, until // MOST_READINGS)
+    grid = np.arange(0, until + 1, spacing)
+    rows = [values[np.searchsorted(times, grid, side="right") - 1] for times, values in looks]
+    return np.array(rows), True, spacing
