@@ -24,7 +24,7 @@ SWEEPS = 10
 """Default burn-in of --start burned."""
 
 
-class Text(NamedTuple):
+class StartText(NamedTuple):
     """One input: file:line, id, record."""
 
     place: str
@@ -32,10 +32,10 @@ class Text(NamedTuple):
     record: Record
 
 
-class Plan(NamedTuple):
+class PairPlan(NamedTuple):
     """A pair to run: its texts, their token ids at one length, the temperature, the number of the pair."""
 
-    texts: Sequence[Text]
+    texts: Sequence[StartText]
     ids: Sequence[list[int]]
     tau: float
     number: int
@@ -53,7 +53,7 @@ class Plan(NamedTuple):
 class PairJob:
     """One pair in work: its coupled chains, and the records made of them."""
 
-    def __init__(self, plan: Plan, model: TextModel, name: str, run: str, options: CoupleOptions,
+    def __init__(self, plan: PairPlan, model: TextModel, name: str, run: str, options: CoupleOptions,
                  order: InOrder) -> None:
         """name: the model's. RecordError, before a place in the output is taken, for a start that is not possible."""
         self.plan, self.model, self.name, self.run, self.options = plan, model, name, run, options

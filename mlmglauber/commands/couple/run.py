@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from mlmglauber.commands.couple.options import CoupleOptions
-from mlmglauber.commands.couple.pair import PairJob, Plan, Text
+from mlmglauber.commands.couple.pair import PairJob, PairPlan, StartText
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import chain_fields, chain_run_id, shard_field, tally_unknown, token_ids
 from mlmglauber.commands.shared.resumable import ResumableRun
@@ -30,8 +30,8 @@ class CoupleRun(ResumableRun[CoupleOptions]):
         """Whether this shard reports what concerns all: bad inputs, and records that are passed on."""
         self.planned = self.unused = self._passed_on_before = 0
         self.done: set[tuple[Any, ...]] = set()
-        self._plans: Iterator[Plan] = iter(())
-        self._gathered: list[Text] = []
+        self._plans: Iterator[PairPlan] = iter(())
+        self._gathered: list[StartText] = []
         self._made: dict[int | None, int] = {}  # number of pairs of --start pair so far, by length
 
     @property
@@ -94,7 +94,7 @@ class CoupleRun(ResumableRun[CoupleOptions]):
         if name is None:
             return
         assert self.model is not None
-        text = Text(self.io.place, name, record)
+        text = StartText(self.io.place, name, record)
         lengths = self.options.lengths
         ids = token_ids(self.model, record, min(lengths) if lengths else None)
         if ids is None:
@@ -116,7 +116,7 @@ class CoupleRun(ResumableRun[CoupleOptions]):
         lengths: Sequence[int | None] = self.options.lengths or [None]
         return wanted is not None and all(self._made.get(length, 0) >= wanted for length in lengths)
 
-    def _plan(self, texts: Sequence[Text]) -> Iterator[Plan]:
+    def _plan(self, texts: Sequence[StartText]) -> Iterator[PairPlan]:
         """The pairs of a start: every length, temperature and number."""
         assert self.model is not None
         options = self.options
@@ -138,7 +138,7 @@ class CoupleRun(ResumableRun[CoupleOptions]):
             ids = [tokens[:shortest] for tokens in whole]
             for tau in options.tau:
                 for number in range(1 if in_all else options.pairs or 1):
-                    yield Plan(texts, ids, tau, number)
+                    yield PairPlan(texts, ids, tau, number)
 
     def _take_up(self, path: str, head: Record) -> None:
         """Read the file of an interrupted run: its pairs are not run again, and a pair that is not whole is cut off."""

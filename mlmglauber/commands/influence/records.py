@@ -101,7 +101,7 @@ def allowed_field(allow: tuple[str, ...] | None) -> Record:
     return {} if allow is None else {"allow": ",".join(allow)}
 
 
-class _Kind(NamedTuple):
+class _ContextKey(NamedTuple):
     """What contexts that are put together share: their length, their free sites, the words that may be drawn."""
 
     n: int
@@ -109,7 +109,7 @@ class _Kind(NamedTuple):
     allow: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, text: Input, sites: Ids) -> "_Kind":
+    def of(cls, text: Input, sites: Ids) -> "_ContextKey":
         return cls(len(text.ids), tuple(sites.tolist()), text.chain.law.allow)
 
 
@@ -124,29 +124,29 @@ class _Group:
         self.chains: list[Any] = []
 
 
-def _order(kind: _Kind) -> tuple[int, tuple[int, ...], tuple[str, ...]]:
+def _order(kind: _ContextKey) -> tuple[int, tuple[int, ...], tuple[str, ...]]:
     return kind.n, kind.sites, kind.allow or ()
 
 
-class Tally:
+class InfluenceTally:
     """What --summary holds: entrywise largest matrices, contractions, and rows that crossings are looked for in."""
 
     def __init__(self, options: InfluenceOptions) -> None:
         self.options = options
         self.room = Room(options.keep_mb << 20)
-        self.groups: dict[tuple[float, _Kind], _Group] = {}
-        self.crossings: dict[_Kind, Crossing] = {}
+        self.groups: dict[tuple[float, _ContextKey], _Group] = {}
+        self.crossings: dict[_ContextKey, Crossing] = {}
 
     def crossing(self, text: Input, sites: Ids) -> Crossing:
         """The crossing of texts like this one with these free sites."""
-        kind = _Kind.of(text, sites)
+        kind = _ContextKey.of(text, sites)
         if kind not in self.crossings:
             self.crossings[kind] = Crossing(len(sites), self.room)
         return self.crossings[kind]
 
     def take(self, tau: float, sites: Ids, found: Compared, k: int, text: Input) -> None:
         """One context at its k-th temperature."""
-        group = self.groups.setdefault((tau, _Kind.of(text, sites)), _Group(sites))
+        group = self.groups.setdefault((tau, _ContextKey.of(text, sites)), _Group(sites))
         group.count += 1
         group.matrix = np.maximum(group.matrix, found.matrix(k))
         group.moved = np.maximum(group.moved, found.oscillation_matrix())

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.commands.influence.options import InfluenceOptions
-from mlmglauber.commands.influence.records import Tally, allowed_field, context_fields
+from mlmglauber.commands.influence.records import InfluenceTally, allowed_field, context_fields
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, text_exact
 from mlmglauber.commands.shared.table_output import shown, write_tables
@@ -34,7 +34,7 @@ class InfluenceRun:
         self.seed = drawn_seed() if options.seed is None else options.seed
         self.inputs = Inputs(io, options, options.in_run_record(), self.seed, write=self._pass)
         self.inputs.summed = options.summary
-        self.tally = Tally(options)
+        self.tally = InfluenceTally(options)
         self.as_table = options.summary and shown(io, options.table)
         self.head: HeadBound | None = None
         self.vectors: Any = None

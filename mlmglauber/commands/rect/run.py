@@ -9,7 +9,7 @@ import numpy as np
 from mlmglauber.commands.rect.names import fragments, named_rectangle, scores_first
 from mlmglauber.commands.rect.options import RectOptions
 from mlmglauber.commands.rect.record import rectangle_records
-from mlmglauber.commands.rect.tally import Tally
+from mlmglauber.commands.rect.tally import RectangleTally
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, texts_at_once
 from mlmglauber.commands.shared.table_output import shown, write_tables
@@ -56,7 +56,7 @@ class RectRun:
         self.io, self.options = io, options
         self.seed = drawn_seed() if options.seed is None else options.seed
         self.inputs = Inputs(io, options, options.in_run_record(), self.seed, open_scorer, self._pass)
-        self.kept = Tally()
+        self.kept = RectangleTally()
         self.inputs.needed = not options.summary and options.fail_above is None
         self.head: Record | None = None
         self.given = self.answered = False

@@ -20,7 +20,7 @@ OF_DRAW = ("seed", "rectangles", "gap", "freeze")
 """Settings of a run that a named rectangle does not depend on."""
 
 
-class Kind(NamedTuple):
+class RectangleKey(NamedTuple):
     """What rectangles of one run share: model, temperature, draw, and the run of chains whose states they are of."""
 
     model: str
@@ -51,11 +51,11 @@ class _Kept:
                       np.frombuffer(self.distances, np.int64), self.texts)
 
 
-class Tally:
+class RectangleTally:
     """Rectangles by kind. Runs of the same settings are joined, others kept apart."""
 
     def __init__(self) -> None:
-        self._kinds: dict[Kind, _Kept] = {}
+        self._kinds: dict[RectangleKey, _Kept] = {}
         self._runs: dict[str, Record] = {}
         self._drawn: Counter[tuple[str, str]] = Counter()
 
@@ -72,7 +72,7 @@ class Tally:
         try:
             state = record.get("of_state")
             origin = (str(state["run"]), str(state["id"])) if isinstance(state, dict) else None
-            kind = Kind(str(record["model"]), float(record["tau"]), str(record.get("run")),
+            kind = RectangleKey(str(record["model"]), float(record["tau"]), str(record.get("run")),
                         str(record.get("draw", NAMED)), None if origin is None else origin[0])
             value, noise, rounding = (None if record.get(name) is None else float(record[name])
                                       for name in ("delta", "noise", "rounding"))
@@ -94,7 +94,7 @@ class Tally:
         kept.distances.append(distance)
         kept.texts.append(origin or (kind.run, str(record.get("id"))))
 
-    def _check_count(self, kind: Kind, name: str) -> None:
+    def _check_count(self, kind: RectangleKey, name: str) -> None:
         """More rectangles of a text than its run drew are the same ones twice."""
         if kind.draw == NAMED:
             return
@@ -142,7 +142,7 @@ class Tally:
                 runs.append(kind.run)
         yield from groups.values()
 
-    def _settings(self, kind: Kind) -> Record:
+    def _settings(self, kind: RectangleKey) -> Record:
         """What a summary tells of a kind of rectangles: runs that agree in it are joined."""
         known: Record = {"model": kind.model, "tau": kind.tau, "draw": kind.draw,
                          **({} if kind.states_of is None else {"states_of": kind.states_of})}

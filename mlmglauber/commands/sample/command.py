@@ -94,9 +94,9 @@ def sample(io: Filter, options: SampleOptions) -> None:
         io.lines.before_wait = io.output.flush
     tally = None
     if options.table in TABLE_FORMS:
-        from mlmglauber.commands.sample.table import Tally
+        from mlmglauber.commands.sample.table import StateTally
 
-        io.output = tally = Tally(io.output)
+        io.output = tally = StateTally(io.output)
     with SampleRun(io, options, recorded) as run, io.reporter.bar("records") as progress:
         in_work: deque[TextChains] = deque()
         while True:

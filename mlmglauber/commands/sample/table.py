@@ -31,7 +31,7 @@ CHAINS = Table("Chains by temperature and length", (
 TABLES = (CHAINS,)
 
 
-class Tally(Output):
+class StateTally(Output):
     """Takes the lines of a run in the place of its output; holds two states a chain."""
 
     def __init__(self, output: Output) -> None:

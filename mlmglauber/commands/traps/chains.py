@@ -8,7 +8,7 @@ import numpy as np
 
 from mlmglauber.commands.shared.chain_run import ChainLaw, ChainRun
 from mlmglauber.commands.shared.filter import Filter
-from mlmglauber.commands.traps.chain import Chain
+from mlmglauber.commands.traps.recorded_chain import RecordedChain
 from mlmglauber.commands.traps.margins import (
     TrapScorer,
     escape_fields,
@@ -32,7 +32,7 @@ STATES = 256
 """Maximum number of states of a length whose escape is computed at all temperatures."""
 
 
-class Kind(NamedTuple):
+class GroupKey(NamedTuple):
     """What chains that are put together share."""
 
     law: ChainLaw
@@ -43,7 +43,7 @@ class Kind(NamedTuple):
         return self.tau is None, self.tau or 0, self.n, str(self.law)
 
 
-class States:
+class ChainsRun:
     """All chains of the input, and what is written of their traps."""
 
     def __init__(self, io: Filter, options: TrapsOptions) -> None:
@@ -52,11 +52,11 @@ class States:
         self.scorer = None if options.no_model else TrapScorer(io, options, options.of_chains(), write=self._write)
         self.head: Record | None = None
         """The run record, which --summary writes at the end."""
-        self.chains: dict[Any, Chain] = {}
+        self.chains: dict[Any, RecordedChain] = {}
         self.texts: dict[Any, int] = {}
         self.pairs: dict[Any, Any] = {}
         """The chain that counts, of each pair of coupled ones."""
-        self.groups: dict[Kind, Group] = {}
+        self.groups: dict[GroupKey, Group] = {}
         self.run_of: dict[ChainLaw, ChainRun] = {}
 
     def handle(self, record: Record) -> None:
@@ -80,7 +80,7 @@ class States:
             coupled = record.get("coupled")
             text = self.texts.setdefault(key[1] if coupled is None else str(coupled), len(self.texts))
             self.run_of.setdefault(run.law, run)
-            chain = self.chains[key] = Chain(record, len(self.chains), text, run,
+            chain = self.chains[key] = RecordedChain(record, len(self.chains), text, run,
                                              Tracker(self.radius, self.min_steps))
             chain.counts = coupled is None or self.pairs.setdefault(key[:2], key) == key
         self._tell_all(chain, chain.see(record, ids, step), self.io.place)
@@ -134,13 +134,13 @@ class States:
         return Escapes(np.array([one for one, _ in found]).reshape(-1, len(taus)),
                        np.array([margin for _, margin in found]), np.array(weights, dtype=np.float64))
 
-    def _group(self, chain: Chain) -> Group:
+    def _group(self, chain: RecordedChain) -> Group:
         """The group that a chain counts in; the second of two coupled chains counts in none."""
         if not chain.counts:
             return Group()
-        return self.groups.setdefault(Kind(chain.run.law, chain.tau, chain.n), Group())
+        return self.groups.setdefault(GroupKey(chain.run.law, chain.tau, chain.n), Group())
 
-    def _tell_all(self, chain: Chain, traps: Sequence[Trap], place: str) -> None:
+    def _tell_all(self, chain: RecordedChain, traps: Sequence[Trap], place: str) -> None:
         """Write traps, and with --summary score what a chain has made beyond its traps' first steps."""
         for trap in traps:
             with self.io.guard(place):
@@ -152,13 +152,13 @@ class States:
                     found = self.scorer.margins(chain.named, score.state, chain.tau, chain.run)
                     self._group(chain).scores.append((score.holding, found.escape))
 
-    def _unfair(self, chain: Chain, resolution: int) -> str | None:
+    def _unfair(self, chain: RecordedChain, resolution: int) -> str | None:
         """Why the steps at a state have no geometric law; None where they have."""
         if chain.run.scan != "random":
             return f"the scan is {chain.run.scan}"
         return "stays are not seen at full resolution" if resolution > 1 else None
 
-    def _tell(self, chain: Chain, trap: Trap) -> None:
+    def _tell(self, chain: RecordedChain, trap: Trap) -> None:
         record: Record = {
             "type": "trap", **chain.named, "first": trap.first, "last": trap.last, "residence": trap.residence,
             "censored": trap.censored, "cut": trap.cut, "resolution": trap.resolution, "radius": self.radius,
@@ -184,7 +184,7 @@ class States:
         if not self.summary:
             self.io.output.write(record | {k: v for k, v in chain.inherited.items() if k not in record})
 
-    def _against_geometric(self, chain: Chain, trap: Trap, found: Margins) -> Record:
+    def _against_geometric(self, chain: RecordedChain, trap: Trap, found: Margins) -> Record:
         """The steps at the representative, from the --min-steps-th of the trap on, against 1 / escape."""
         why = self._unfair(chain, trap.resolution)
         if why is not None:

@@ -89,9 +89,9 @@ def traps(io: Filter, options: TrapsOptions) -> None:
 
 
 def _chains(io: Filter, options: TrapsOptions) -> None:
-    from mlmglauber.commands.traps.chains import States
+    from mlmglauber.commands.traps.chains import ChainsRun
 
-    states = States(io, options)
+    states = ChainsRun(io, options)
 
     def handle(record: "Record") -> None:
         progress(1)

@@ -9,7 +9,7 @@ from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record
 
 
-class Chain:
+class RecordedChain:
     """One chain: its name, its traps so far, and whether its records show every change."""
 
     def __init__(self, record: Record, number: int, text: int, run: ChainRun, tracker: Tracker) -> None:
