@@ -8,7 +8,7 @@ from mlmglauber.commands.basins.options import BasinsOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.option_types import Real
-from mlmglauber.commands.shared.options import device_options, table_options
+from mlmglauber.commands.shared.options import device_options, summary_option, table_options
 from mlmglauber.stream.records import Record
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ EXAMPLES = """\
 @click.option("--reject", type=Real(0, 1), default=0.5, show_default=True, metavar="P",
               help="A state whose likeliest region has a probability below P is in none.")
 @click.option("--keep-embedding", is_flag=True, help="Keep `embedding` beside what is added.")
-@click.option("--summary", is_flag=True, help="Summaries in the place of the records.")
+@summary_option("Summaries in the place of the records.")
 @click.option("--start", metavar="FIELD",
               help="With --summary, the field that names what a chain started from, as label; by default the region of "
                    "its first state.")
@@ -44,7 +44,7 @@ EXAMPLES = """\
 @click.option("--draws", type=click.Path(), metavar="FILE",
               help="With --summary, texts or embedded records that stand for independent draws: the share of them that "
                    "each region has is what is expected of a chain.")
-@table_options("summary")
+@table_options(summary=True)
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of --clusters.")
 @click.option("-m", "--model", default="all-MiniLM-L6-v2", show_default=True, envvar="MLM_EMBEDDER", show_envvar=True,
               metavar="NAME", help="The model that mlm-embed had, for examples and draws that are not embedded yet.")

@@ -14,6 +14,7 @@ from mlmglauber.commands.shared.options import (
     exact_option,
     model_options,
     spread_options,
+    summary_option,
     table_options,
     text_options,
 )
@@ -25,13 +26,13 @@ if TYPE_CHECKING:
 DESCRIPTION = (
     "Run pairs of Glauber chains together, same sites and coupled tokens, until they meet.\n\n"
     "Reads lines of text, or records with `text` or `ids`; writes a run record, then one pair record for each pair, "
-    "temperature and length. With --lag the meeting times bound the distance to stationarity. --summarize reads pair "
+    "temperature and length. With --lag the meeting times bound the distance to stationarity. --summary reads pair "
     "records, without a model."
 )
 
 EXAMPLES = """\
-  mlm-couple --tau 0.5,1,2 --length 8,16 --pairs 20 < passages.txt | mlm-couple --summarize
-  echo "the cat sat on the mat" | mlm-couple --lag 50 --pairs 100 | mlm-couple --summarize --eps 0.25
+  mlm-couple --tau 0.5,1,2 --length 8,16 --pairs 20 < passages.txt | mlm-couple --summary
+  echo "the cat sat on the mat" | mlm-couple --lag 50 --pairs 100 | mlm-couple --summary --eps 0.25
   mlm-couple --start perturb:1 --resume damage.jsonl passages.txt"""
 
 
@@ -92,19 +93,19 @@ class Start(click.ParamType[str]):
               help="Memory for conditionals that were computed before.")
 @click.option("--resume", type=click.Path(), metavar="FILE",
               help="Write to FILE; where an interrupted run left it, go on with that run.")
-@click.option("--summarize", is_flag=True, help="Read pair records and write their summaries.")
+@summary_option("Read pair records and write their summaries.")
 @click.option("--budget", "budgets", type=Numbers(1e-9, 1e9), default="3,5,10", show_default=True, metavar="B[,B]...",
-              help="With --summarize: the crossover is where the median meeting time passes B n ln n; it depends on B.")
+              help="With --summary: the crossover is the temperature at which the median meeting time passes B n ln n.")
 @click.option("--eps", type=Numbers(1e-9, 1), default="0.25", show_default=True, metavar="E[,E]...",
-              help="With --summarize and lagged pairs: distances whose mixing times are told.")
-@table_options("summarize")
+              help="With --summary and lagged pairs: report t_mix(E) for these total-variation distances.")
+@table_options(summary=True)
 @text_options
 @model_options
 @exact_option
 @spread_options
 def couple(io: Filter, options: CoupleOptions) -> None:
     """Pairs of as many inputs as fill a batch run together; their records are written in the order of the input."""
-    if options.summarize:
+    if options.summary:
         from mlmglauber.commands.couple.summary import summarise_pairs
 
         summarise_pairs(io, options.budgets, options.eps, options.table)
@@ -134,7 +135,7 @@ def couple(io: Filter, options: CoupleOptions) -> None:
 
 
 main = record_command(couple, CoupleOptions, DESCRIPTION, EXAMPLES,
-                      Spread(needs_all=("table", "resume", "summarize"), unique_ids=True, check=refuse_pairs))
+                      Spread(needs_all=("table", "resume", "summary"), unique_ids=True, check=refuse_pairs))
 
 if __name__ == "__main__":
     main()

@@ -25,7 +25,7 @@ class CoupleOptions(ChainOptions):
     max_steps: int | None
     horizon: float | None
     emit: int | None
-    summarize: bool
+    summary: bool
     budgets: list[float]
     eps: list[float]
 
@@ -36,7 +36,7 @@ class CoupleOptions(ChainOptions):
 
     def in_run_record(self) -> dict[str, Any]:
         """The options that a run record holds under `options`, and that name the run, but for the batch size."""
-        return self.recorded(*MODEL_OPTIONS, "exact", "seed", "cache_mb", "resume", "summarize", "budgets", "eps",
+        return self.recorded(*MODEL_OPTIONS, "exact", "seed", "cache_mb", "resume", "summary", "budgets", "eps",
                              "table")
 
     def completed(self) -> "CoupleOptions":

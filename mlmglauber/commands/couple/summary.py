@@ -1,4 +1,4 @@
-"""mlm-couple --summarize: pair records in, what they say together out."""
+"""mlm-couple --summary: pair records in, what they say together out."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def summarise_pairs(io: Filter, budgets: list[float], eps: list[float], table: s
     with io.reporter.bar("records") as progress:
         io.each(handle)
     if not pairs:
-        io.report_missing("pair record", "give what mlm-couple writes without --summarize")
+        io.report_missing("pair record", "give what mlm-couple writes without --summary")
     summaries = list(summarise(list(pairs.values()), budgets, eps))
     for summary in summaries:
         if summary.get("lag_to_try") is not None:

@@ -1,4 +1,4 @@
-"""The tables of mlm-couple --summarize."""
+"""The tables of mlm-couple --summary."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

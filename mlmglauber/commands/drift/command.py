@@ -9,7 +9,7 @@ from mlmglauber.commands.drift.options import DriftOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.option_types import Numbers
-from mlmglauber.commands.shared.options import table_options
+from mlmglauber.commands.shared.options import summary_option, table_options
 from mlmglauber.commands.shared.table_output import shown, write_tables
 from mlmglauber.stream.errors import MixedRecordsError, RecordError
 from mlmglauber.stream.printable import counted
@@ -35,10 +35,10 @@ EXAMPLES = """\
 @click.option("--reference", default="first", show_default=True, metavar="first|previous|FILE",
               help="Drift from the chain's first record, from the one before, or from the embeddings in FILE: "
                    "by id, or for all when there is one.")
-@click.option("--summary", is_flag=True, help="Summaries in the place of the records.")
+@summary_option("Summaries in the place of the records.")
 @click.option("--threshold", type=Numbers(0, 2), default="0.5", show_default=True, metavar="D[,D]...",
               help="Drifts whose hitting times the summary tells; a state at D or above is a hit.")
-@table_options("summary")
+@table_options(summary=True)
 def drift(io: Filter, options: DriftOptions) -> None:
     """Records pass one at a time; a record without an embedding passes as it is, or not at all under --summary."""
     fixed = None

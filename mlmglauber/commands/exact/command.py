@@ -50,7 +50,7 @@ EXAMPLES = """\
 @click.option("--influences", is_flag=True, help="Write the matrix of influences too.")
 @click.option("--compare", type=click.Path(), metavar="FILE",
               help="States of mlm-sample under the same restriction, held against the exact law.")
-@table_options(by_default=False)
+@table_options()
 @text_options
 @model_options
 def exact(io: Filter, options: ExactOptions) -> None:

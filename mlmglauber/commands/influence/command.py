@@ -7,7 +7,13 @@ from mlmglauber.commands.influence.options import InfluenceOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.option_types import Real, Sites, Temperatures
-from mlmglauber.commands.shared.options import model_options, spread_options, table_options, text_options
+from mlmglauber.commands.shared.options import (
+    model_options,
+    spread_options,
+    summary_option,
+    table_options,
+    text_options,
+)
 from mlmglauber.commands.shared.spread.plan import Spread
 
 DESCRIPTION = (
@@ -33,7 +39,7 @@ EXAMPLES = """\
 @click.option("--eps", type=Real(0, 1, min_open=True, max_open=True), default=0.25, show_default=True,
               metavar="EPS", help="Distance to stationarity that the mixing bounds are about.")
 @click.option("--matrix", is_flag=True, help="Add the matrices of influences and of logit oscillations.")
-@click.option("--summary", is_flag=True, help="Summaries over contexts in the place of the records, with the "
+@summary_option("Summaries over contexts in the place of the records, with the "
               "temperature at which alpha crosses 1.")
 @click.option("--keep-mb", type=click.IntRange(0), default=1024, show_default=True, metavar="MB",
               help="Memory for the conditionals that --summary looks for crossings in; 0 looks for none.")
@@ -41,7 +47,7 @@ EXAMPLES = """\
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
 @click.option("--freeze", type=Sites(), metavar="SITES", help="Sites that neither move nor are changed, as in 0,3,5-7.")
 @click.option("--seed", type=click.IntRange(0), help="Seed of what is drawn; drawn itself and recorded when absent.")
-@table_options("summary")
+@table_options(summary=True)
 @text_options
 @model_options
 @spread_options

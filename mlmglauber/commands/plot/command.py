@@ -29,7 +29,7 @@ DESCRIPTION = (
 
 EXAMPLES = """\
   mlm-sample --tau 0.5,1,2 --chains 4 passages.txt | mlm-embed | mlm-drift | mlm-plot -o drift.pdf
-  mlm-couple --tau 0.5,1,2,4 --length 8,16 passages.txt | mlm-couple --summarize | mlm-plot -o phase.png
+  mlm-couple --tau 0.5,1,2,4 --length 8,16 passages.txt | mlm-couple --summary | mlm-plot -o phase.png
   mlm-drift --summary embedded.jsonl | mlm-plot --kind drift --terminal"""
 
 

@@ -7,7 +7,13 @@ from mlmglauber.commands.rect.options import RectOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.option_types import Real, Sites
-from mlmglauber.commands.shared.options import model_options, spread_options, table_options, text_options
+from mlmglauber.commands.shared.options import (
+    model_options,
+    spread_options,
+    summary_option,
+    table_options,
+    text_options,
+)
 from mlmglauber.commands.shared.spread.plan import Spread
 
 DESCRIPTION = (
@@ -34,9 +40,8 @@ EXAMPLES = """\
               help="Temperature; delta is exactly that of 1 divided by TAU.")
 @click.option("--noise/--no-noise", default=True, show_default=True,
               help="Compute each rectangle again in another order and padding, to tell what rounding alone gives.")
-@click.option("--summary", is_flag=True,
-              help="Summaries in the place of the records, also of rectangle records in the input.")
-@table_options("summary")
+@summary_option("Summaries in the place of the records, also of rectangle records in the input.")
+@table_options(summary=True)
 @click.option("--fail-above", type=Real(0), metavar="X", help="End with status 1 if the mean |delta| is "
               "above X nats.")
 @click.option("--path", is_flag=True,

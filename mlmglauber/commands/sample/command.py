@@ -8,6 +8,7 @@ import click
 
 from mlmglauber.commands.sample.options import SampleOptions
 from mlmglauber.commands.shared.command import record_command
+from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.option_types import Sites, Temperatures
 from mlmglauber.commands.shared.options import (
@@ -45,7 +46,7 @@ EXAMPLES = """\
 @click.option("-c", "--chains", type=click.IntRange(1), default=1, show_default=True, help="Chains a text.")
 @click.option("--every", type=click.IntRange(1), metavar="N", help="Write every Nth state; once a sweep by default.")
 @click.option("--on-change", is_flag=True, help="Write every change of state and the last state: the whole trajectory.")
-@click.option("--energy", type=click.IntRange(0), default=0, metavar="N",
+@click.option("--pll", cls=AliasedOption, aliases=["--energy"], type=click.IntRange(0), default=0, metavar="N",
               help="Every N steps, write the state with `pll`, its pseudo-log-likelihood in nats at tau 1.")
 @click.option("--burn-in", type=click.IntRange(0), default=0, show_default=True, metavar="N",
               help="Steps run before the first state is written.")
@@ -70,7 +71,7 @@ EXAMPLES = """\
                    "input.")
 @click.option("--check", is_flag=True,
               help="With --from-run, write nothing and end with status 1 at the first line that is not FILE's.")
-@table_options(by_default=False)
+@table_options()
 @text_options
 @model_options
 @exact_option

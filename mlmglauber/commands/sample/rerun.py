@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from mlmglauber.commands.sample.options import SampleOptions
+from mlmglauber.commands.sample.options import RECORDED_NAMES, SampleOptions
 from mlmglauber.commands.shared.inputs import DRAW_VERSION
 from mlmglauber.stream.errors import MlmError, UsageError
 from mlmglauber.stream.records import Lines, Record, parse
@@ -34,8 +34,8 @@ def read_recorded_run(path: str) -> RecordedRun:
     if first.get("draw", 1) != DRAW_VERSION:
         raise UsageError(f"{path}: its chains were drawn by version {first.get('draw', 1)} of the draw, this is "
                          f"version {DRAW_VERSION}: the same seed gives other chains; run it anew")
-    known = {field.name for field in fields(SampleOptions)}
-    options = {name: value for name, value in first["options"].items() if name in known}
+    recorded = {RECORDED_NAMES.get(field.name, field.name): field.name for field in fields(SampleOptions)}
+    options = {recorded[name]: value for name, value in first["options"].items() if name in recorded}
     options |= {"model": first["model"], "dtype": first["dtype"], "seed": first["seed"],
                 "tau": [run["tau"] for run in runs if run["seed"] == first["seed"]]}
     if first["class"] == "TableConditional":  # a table has one number format alone

@@ -138,7 +138,7 @@ class TextChains:
         self.on_change = options.on_change
         every = 0 if self.on_change else options.every or len(ids)
         last = options.burn_in + options.steps_of(len(ids))
-        self.schedule = OutputSchedule(last, every, options.burn_in, options.energy)
+        self.schedule = OutputSchedule(last, every, options.burn_in, options.pll)
         self.engine = run.engine
         self.with_logp = every <= 1
         self.chains: list[Chain] = []

@@ -25,7 +25,7 @@ CHAINS = Table("Chains by temperature and length", (
     Column("unmoved chains", "Chains whose states were all the same.", lambda row: count(row[2].unmoved)),
     Column("sites changed", "Share of sites at which the last state differs from the first, mean over chains.",
            lambda row: share(row[2].distance)),
-    Column("pll a token", "With --energy, pseudo-log-likelihood of the last states a token, nats, mean over chains.",
+    Column("pll a token", "With --pll, pseudo-log-likelihood of the last states a token, nats, mean over chains.",
            lambda row: "" if row[2].pll is None else number(row[2].pll)),
 ))
 TABLES = (CHAINS,)

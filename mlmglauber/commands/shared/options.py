@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import click
 
+from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.option_types import BatchSizeOption, Shard
 from mlmglauber.stream.formats import FORMATS, Reading
 
@@ -135,15 +136,20 @@ text_options = _all(
 )
 
 
-def table_options(implied: str | None = None, by_default: bool = True) -> Decorator:
+def summary_option(help_text: str) -> Decorator:
+    """--summary, which is accepted as --summarize too."""
+    return click.option("--summary", is_flag=True, cls=AliasedOption, aliases=["--summarize"], help=help_text)
+
+
+def table_options(summary: bool = False) -> Decorator:
     """--table, --csv and --md, of which one may be given: the field `table` holds which, "" for none.
 
-    implied: the option that any of them turns on, a summary. by_default: whether that gives a table on a terminal.
+    summary: whether the command has --summary, which each of them turns on and which is a table on a terminal.
     """
-    what = "A table for people instead of records" + ("; by default a summary is one on a terminal." if by_default
-                                                       else ".")
+    what = "Write a table for people instead of records" + (
+        "; without it a summary is a table on a terminal only. Implies --summary." if summary else ".")
     options = [
-        click.option("--table/--no-table", default=None, help=what + (f" Implies --{implied}." if implied else "")),
+        click.option("--table/--no-table", default=None, help=what),
         click.option("--csv", is_flag=True, help="The table as CSV, with all digits."),
         click.option("--md", is_flag=True, help="The table in Markdown."),
     ]
@@ -159,7 +165,7 @@ def take_table(values: dict[str, Any]) -> None:
         raise click.UsageError("--table, --csv and --md exclude each other; run the command for each")
     values["table"] = "csv" if csv else "md" if md else {True: "text", False: "records", None: ""}[table]
     if values["table"] in TABLE_FORMS:
-        values |= {name: True for name in ("summary", "summarize") if name in values}
+        values |= {"summary": True} if "summary" in values else {}
 
 
 def take_reading(values: dict[str, Any]) -> Reading | None:

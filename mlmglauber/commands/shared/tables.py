@@ -5,7 +5,7 @@
         Column("median", "Median hitting time, steps.", lambda group: interval(group["median"], ...)),
     ))
 
-    @table_options("summary")
+    @table_options(summary=True)
     def drift(io, options):
         if shown(io, options.table):
             write_tables(io, options.table, [TABLE.of(groups)])

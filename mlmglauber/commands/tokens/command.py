@@ -23,7 +23,7 @@ EXAMPLES = """\
 
 @click.option("--length", type=click.IntRange(1), metavar="N",
               help="Keep the first N tokens of each text, as the other commands do.")
-@table_options(by_default=False)
+@table_options()
 @model_options
 def tokens(io: Filter, options: TokensOptions) -> None:
     """One record a text."""

@@ -8,7 +8,6 @@ import numpy as np
 
 from mlmglauber.commands.shared.chain_run import ChainLaw, ChainRun
 from mlmglauber.commands.shared.filter import Filter
-from mlmglauber.commands.traps.recorded_chain import RecordedChain
 from mlmglauber.commands.traps.margins import (
     TrapScorer,
     escape_fields,
@@ -17,6 +16,7 @@ from mlmglauber.commands.traps.margins import (
     state_escapes,
 )
 from mlmglauber.commands.traps.options import TrapsOptions
+from mlmglauber.commands.traps.recorded_chain import RecordedChain
 from mlmglauber.measures.traps.margins import Margins
 from mlmglauber.measures.traps.residence import holding_ratio
 from mlmglauber.measures.traps.summary import Escapes, Group, Weight, slowness_fields, summarise
