@@ -233,7 +233,7 @@ def test_summaries_keep_runs_apart_that_differ(sh, tables):
     assert [record["settings_reason"] for record in bare.records if record["over"] == "model"] == ["no run record"] * 2
     twice = sh("cat one one | mlm-rect --summary")
     assert twice.status == 65
-    assert "more rectangles of '0' than run" in twice.err
+    assert "drew 20 rectangles of '0', and more of them came" in twice.err
     assert twice.records[0]["count"] == 200
     late = sh("head -n 1 one > run; tail -n +2 one > rest; cat rest rest run | mlm-rect --summary")
     assert "has more rectangles of a text than it drew; give each file once" in late.err

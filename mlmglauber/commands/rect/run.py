@@ -56,7 +56,7 @@ class RectRun:
         self.io, self.options = io, options
         self.seed = drawn_seed() if options.seed is None else options.seed
         self.inputs = Inputs(io, options, options.in_run_record(), self.seed, open_scorer, self._pass)
-        self.kept = RectangleTally()
+        self.tally = RectangleTally()
         self.inputs.needed = not options.summary and options.fail_above is None
         self.head: Record | None = None
         self.given = self.answered = False
@@ -77,7 +77,7 @@ class RectRun:
             self._summarise()
         limit = self.options.fail_above
         if limit is not None:
-            means = self.kept.means()
+            means = self.tally.means()
             for name, mean in means:
                 if mean > limit:
                     of = f" of {name}" if len(means) > 1 else ""
@@ -91,10 +91,10 @@ class RectRun:
                     if self.options.summary and self.answered:
                         self.io.failure = MixedRecordsError(f"{self.io.place}: {MIXED}")
                         return
-                    self.kept.take(record)
+                    self.tally.take(record)
                     self.given = True
                 elif record.get("type") == "run":
-                    self.kept.take_run(record)
+                    self.tally.take_run(record)
         if not self.options.summary:
             self.io.output.write(record)
         elif record["type"] == "run" and record.get("run") == self.inputs.run:
@@ -209,13 +209,13 @@ class RectRun:
         head = {"run": self.inputs.run, "tau": options.tau}
         for record in rectangle_records(block.text, block.rectangles, found, moved):
             record |= head | drawn | ({} if why is None else {"noise_reason": why})
-            self.kept.take(record)
+            self.tally.take(record)
             if not options.summary:
                 self.io.output.write(block.text.answer(record))
 
     def _summarise(self) -> None:
-        records = self.kept.summaries()
-        for sentence in self.kept.joined():
+        records = self.tally.summaries()
+        for sentence in self.tally.warnings():
             self.io.reporter.warn(sentence)
         for record in records:
             if record["over"] == "model" and record["above_noise"] is None and record["noise_floor"] is not None:
