@@ -57,7 +57,7 @@ def test_a_frozen_pair_is_censored(sh):
     assert (pair["meeting"], pair["censored"], pair["max_steps"], pair["last_change"]) == (None, True, 100_000, 0)
     assert "differed" in pair["reason"]
     assert set(pair["hamming"]) == {2}
-    group = sh(f"printf '%s\\n' 'a a' 'c c' | {TABLE} --tau 0 | mlm-couple --summarize").records[0]
+    group = sh(f"printf '%s\\n' 'a a' 'c c' | {TABLE} --tau 0 | mlm-couple --summary").records[0]
     assert (group["met"], group["frozen"], group["median"]) == (0, 1, None)
 
 
@@ -148,7 +148,7 @@ def test_lag_gives_the_bound(sh):
     assert {(pair["start"], pair["lag"]) for pair in pairs} == {("text", 5)}
     assert min(pair["meeting"] for pair in pairs) == 6  # tau > L
     assert all(pair["wasserstein"][-1] == 0 for pair in pairs)
-    group = sh("mlm-couple --summarize --eps 0.25,0.001", stdin=done.out).records[0]
+    group = sh("mlm-couple --summary --eps 0.25,0.001", stdin=done.out).records[0]
     bound = {row["t"]: row for row in group["bound"]}
     for t, exact in ((0, 1.2274), (1, 0.6942), (2, 0.5261), (4, 0.3008), (8, 0.0985), (12, 0.0325)):
         assert abs(bound[t]["tv"] - exact) < 4 * max(bound[t]["tv_error"], 0.005)
@@ -157,13 +157,13 @@ def test_lag_gives_the_bound(sh):
 
 
 def test_a_censored_pair_leaves_no_bound_and_a_short_lag_is_told_of(sh):
-    done = sh(f"echo 'a a' | {TABLE} --lag 1 --pairs 50 --max-steps 3 | mlm-couple --summarize")
+    done = sh(f"echo 'a a' | {TABLE} --lag 1 --pairs 50 --max-steps 3 | mlm-couple --summary")
     assert done.records[0]["bound"] is None
     assert "did not meet: no bound" in done.records[0]["bound_reason"]
-    told = sh(f"echo 'a a' | {TABLE} --lag 1 --pairs 50 --tau 0.2 --horizon 10000 | mlm-couple --summarize")
+    told = sh(f"echo 'a a' | {TABLE} --lag 1 --pairs 50 --tau 0.2 --horizon 10000 | mlm-couple --summary")
     assert told.records[0]["lag_to_try"] > 1
     assert f"try --lag {told.records[0]['lag_to_try']}" in told.err
-    assert sh("mlm-couple --summarize -q", stdin=done.out).err == ""
+    assert sh("mlm-couple --summary -q", stdin=done.out).err == ""
 
 
 def test_emitted_states_are_two_chains_to_the_end(sh):
@@ -238,24 +238,25 @@ def test_options_that_make_no_sense(sh, options):
     assert done.err.count("\n") == 2
 
 
-def test_summarize_reads_pairs_alone_and_no_model(sh):
+def test_summary_reads_pairs_alone_and_no_model(sh):
     """Other records are left out, the same pair counts once, and neither torch nor a model is opened."""
     pairs = sh(f"{TEXTS} | {TABLE} --tau 0.5,1,2").out
-    summary = sh("python -X importtime -m mlmglauber.commands.couple.command --summarize -m nowhere", stdin=pairs)
+    summary = sh("python -X importtime -m mlmglauber.commands.couple.command --summary -m nowhere", stdin=pairs)
     assert [record["over"] for record in summary.records] == ["group"] * 3 + ["tau"] * 3 + ["n", "all"] * 3
     assert "scipy" in summary.err
     assert "torch" not in summary.err
     more = pairs + b'{"type":"state","ids":[1]}\n{"type":"pair","model":"m"}\n'
-    again = sh("mlm-couple --summarize", stdin=pairs + more)
+    again = sh("mlm-couple --summary", stdin=pairs + more)
+    assert again == sh("mlm-couple --summarize", stdin=pairs + more)
     assert (again.status, again.out) == (65, summary.out)
     assert "stdin:22: " in again.err
-    assert sh("mlm-couple --summarize") == (0, b"", "")
+    assert sh("mlm-couple --summary") == (0, b"", "")
 
 
 def test_tables_for_people(sh):
     done = sh(f"{TEXTS} | {TABLE} --tau 0.5,1")
     lagged = sh(f"echo 'a a' | {TABLE} --lag 5 --pairs 30")
-    table = sh("mlm-couple --summarize --table", stdin=done.out + lagged.out).out.decode()
+    table = sh("mlm-couple --summary --table", stdin=done.out + lagged.out).out.decode()
     assert "Meeting times" in table
     assert "Crossover" in table
     assert "L-lag bounds" in table

@@ -83,7 +83,7 @@ def test_commands_that_read_texts_leave_masked_states_out(run, command):
     given = b"".join(orjson.dumps(record) + b"\n" for record in [done.records[0], *states])
     answered = sh(command, stdin=given)
     assert answered.status == 0
-    assert f"{len(states) - whole} states with masked sites, which are no texts, were left out" in answered.err
+    assert f"{len(states) - whole} states with masked sites were left out: they have no text" in answered.err
     assert "special token" not in answered.err
 
 
@@ -92,7 +92,7 @@ def test_chains_begin_with_their_first_whole_text(run, command):
     sh, done = run
     masked = sum("masked" in state for state in done.states)
     answered = sh(f"{command} states")
-    assert f"{masked} states with masked sites, which are no texts, were left out" in answered.err
+    assert f"{masked} states with masked sites were left out: they have no text" in answered.err
     assert answered.status in (0, 65)  # a chain of one state has no entropy production
     if "traps" in command:
         steps = sum(max(state["step"] for state in chain) - min(state["step"] for state in chain) for chain in [
@@ -105,5 +105,5 @@ def test_an_input_of_masked_states_alone_is_said_once(run):
     sh, done = run
     given = b"".join(orjson.dumps(state) + b"\n" for state in done.states[:2])
     answered = sh("mlm-embed", stdin=given)
-    assert answered.err == "mlm-embed: 2 states with masked sites, which are no texts, were given no embedding\n"
+    assert answered.err == "mlm-embed: 2 states with masked sites were given no embedding: they have no text\n"
     assert sh("mlm-traps --summary", stdin=given).status == 65

@@ -250,7 +250,7 @@ def test_one_file_has_one_writer(sh):
     assert "another run is writing it" in done.err
 
 
-@pytest.mark.parametrize("options", ["--on-change", "--every 1", "--every 5 --burn-in 3 --energy 4", ""])
+@pytest.mark.parametrize("options", ["--on-change", "--every 1", "--every 5 --burn-in 3 --pll 4", ""])
 def test_both_engines_write_the_same_bytes(sh, options):
     (sh.folder / "in").write_text("a b\nc c\nb a\n")
     common = f"mlm-sample -m a.json -t 0,0.2,1 -c 3 --steps 120 --seed 3 {options} in"
@@ -260,8 +260,16 @@ def test_both_engines_write_the_same_bytes(sh, options):
                                                                        for line in reference.splitlines()[3:]]
 
 
-def test_energy_is_the_pseudo_log_likelihood(sh):
-    states = sh("echo 'a b' | mlm-sample -m a.json -t 0.3 --seed 1 --steps 20 --every 7 --energy 5").states
+def test_pll_is_the_pseudo_log_likelihood(sh):
+    done = sh("echo 'a b' | mlm-sample -m a.json -t 0.3 --seed 1 --steps 20 --every 7 --pll 5")
+    states = done.states
+    assert done == sh("echo 'a b' | mlm-sample -m a.json -t 0.3 --seed 1 --steps 20 --every 7 --energy 5")
+    assert done.records[0]["options"]["energy"] == 5
+    assert "pll" not in done.records[0]["options"]
+    assert list(done.records[0]["options"])[:-1] == sorted(list(done.records[0]["options"])[:-1])
+    (sh.folder / "run").write_bytes(done.out)
+    again = sh("echo 'a b' | mlm-sample --from-run run --check")
+    assert (again.status, again.out) == (0, b"")
     assert [state["step"] for state in states] == [0, 5, 7, 10, 14, 15, 20]
     for state in states:
         if state["step"] % 5 == 0:

@@ -36,7 +36,7 @@ class CoupleRun(ResumableRun[CoupleOptions]):
 
     @property
     def passed_on_before(self) -> int:
-        """Number of records that were passed on into the resumed file before."""
+        """Number of records that the interrupted run passed on into the resumed file."""
         return self._passed_on_before
 
     def report_left_out(self, complete: bool) -> None:

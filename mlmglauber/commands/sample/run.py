@@ -45,7 +45,7 @@ class SampleRun(ResumableRun[SampleOptions]):
 
     @property
     def passed_on_before(self) -> int:
-        """Number of records that were passed on into the resumed file before."""
+        """Number of records that the interrupted run passed on into the resumed file."""
         return self.left.passed
 
     def report_left_out(self, complete: bool) -> None:

@@ -1,4 +1,4 @@
-"""A run of chains that --resume can go on with: what mlm-sample and mlm-couple share."""
+"""A run of chains that --resume can continue: what mlm-sample and mlm-couple share."""
 
 import os
 from abc import ABC, abstractmethod
@@ -25,8 +25,8 @@ OptionsT = TypeVar("OptionsT", bound=ChainOptions)
 class ResumableRun(ABC, Generic[OptionsT]):
     """The model of a run, opened when the first record comes, its output, and the ids of its inputs.
 
-    With --resume the output is appended to a file, and what stands in the file is not computed again. The seed is the
-    one that is given, else that of the file, else drawn.
+    With --resume the output is appended to a file, and what the file holds already is not computed again. The seed is
+    that of --seed, else that of the file, else drawn.
     """
 
     def __init__(self, io: Filter, options: OptionsT) -> None:
@@ -64,14 +64,14 @@ class ResumableRun(ABC, Generic[OptionsT]):
 
     @abstractmethod
     def report_left_out(self, complete: bool) -> None:
-        """Report the inputs that gave no chain. complete: whether the run came to its end."""
+        """Report the inputs that made no chain. complete: whether the run reached the end of the input."""
 
     @abstractmethod
     def start(self, first: Record) -> None:
         """Open the model with `open_chains` and write the run records; first: the first record of the input."""
 
     def open_chains(self, exact_width: bool) -> tuple[TextModel, dict[str, Any]]:
-        """The model with the tokens of --allow, and what `describe` says of it; the engine is made and measured."""
+        """Open the model, restrict it to the tokens of --allow, make the engine; the model and its description."""
         options = self.options
         opening = {"exact_width": exact_width, **options.opening}
         model: TextModel = self.io.once(("model", options.model, *opening.values()),
@@ -84,7 +84,7 @@ class ResumableRun(ABC, Generic[OptionsT]):
         return model, model.describe()
 
     def new_input(self, record: Record, write: bool = True) -> str | None:
-        """The id of an input; None for a record that is passed on or left out, RecordError for an id that came before.
+        """The id of an input; None for a record that is passed on or left out, RecordError for an id that is not new.
 
         write: whether records that are passed on are written.
         """
@@ -108,11 +108,11 @@ class ResumableRun(ABC, Generic[OptionsT]):
     @property
     @abstractmethod
     def passed_on_before(self) -> int:
-        """Number of records that were passed on into the resumed file before."""
+        """Number of records that the interrupted run passed on into the resumed file."""
 
     def report_end(self, empty: bool) -> None:
-        """Warn where the input had no text (empty: the output then holds nothing), and where a run was complete."""
+        """Warn if the input had no text, or if the resumed run was complete. empty: whether the output then holds nothing."""
         if not self.ids and not self.too_short:
             self.io.report_missing(*TEXTS[:2], empty=empty)
         if self.path is not None and self._before and size_of(self.path) == self._before:
-            self.io.reporter.warn(f"{self.path}: the run was complete before; nothing was added")
+            self.io.reporter.warn(f"{self.path}: the run was complete already; nothing was added")

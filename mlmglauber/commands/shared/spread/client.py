@@ -40,8 +40,8 @@ def run_on_workers(io: Filter, function: Function, options: Options, spread: Spr
         value = getattr(options, name)
         if value not in (None, False, "", "records"):  # "records" is --no-table
             option = value if name == "table" and value != "text" else name.replace("_", "-")
-            raise click.UsageError(f"--dask divides the input, and --{option} needs all records in one process; run it "
-                                   "without --dask on the output")
+            raise click.UsageError(f"--dask divides the input, and --{option} needs all records in one process; run "
+                                   f"{io.reporter.command} without --dask on the output")
     spread.check(options)
     try:
         import distributed  # noqa: F401 - that it is there
