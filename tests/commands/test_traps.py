@@ -155,7 +155,7 @@ def test_the_model_must_be_the_one_that_made_the_chains(sh, wells):
     (wells / "v.json").write_bytes((wells / "w.json").read_bytes().replace(b"0.99", b"0.98").replace(b"0.01", b"0.02"))
     done = sh("echo 'a a a' | mlm-sample -m w.json --steps 2000 --on-change --seed 3 | mlm-traps -m v.json -s 20")
     assert done.status == 2
-    assert "is of the model w.json" in done.err
+    assert "was made with the model w.json" in done.err
     assert "-m" in done.err
     (wells / "x.json").write_bytes((wells / "w.json").read_bytes())  # another name, the same weights
     assert sh("echo 'a a a' | mlm-sample -m w.json --steps 2000 --on-change --seed 3 | mlm-traps -m x.json -s 20"

@@ -8,7 +8,7 @@ from mlmglauber.stream.records import Record
 
 
 def _tmix(row: Record) -> Cell:
-    """The mixing time, or what is known of it."""
+    """The mixing time, or the bounds on it."""
     low, high = row.get("tmix_low"), row.get("tmix_high")
     if row["tmix_exact"]:
         return Cell(str(row["tmix"]), (("", row["tmix"]), ("low", row["tmix"]), ("high", row["tmix"])))
@@ -34,7 +34,7 @@ EXACT = Table("Restricted chains, exactly; times in steps", (
     Column("n", "Its tokens.", lambda row: count(row["n"])),
     Column("states", "States of the restricted chain.", lambda row: count(row["states"])),
     Column("tau", "Temperature.", lambda row: number(row["tau"])),
-    Column("eps", "Distance to stationarity that counts as mixed.", lambda row: number(row["eps"])),
+    Column("eps", "Distance to stationarity in the mixing time.", lambda row: number(row["eps"])),
     Column("t_mix", "Mixing time from the worst start; with >= a lower bound, and A to B where it lies between.",
            _tmix),
     Column("t_mix of the text", "Mixing time from the text itself.", lambda row: count(row["tmix_text"])),
@@ -51,9 +51,9 @@ EXACT = Table("Restricted chains, exactly; times in steps", (
            lambda row: number(_first("probability", row), 4)),
 ))
 COMPARED = (
-    Column("states compared", "States of --compare, thinned until they are as good as independent.",
+    Column("states compared", "States of --compare, thinned until they are nearly independent.",
            lambda row: count(row["compare"].get("draws"))),
-    Column("TV", "Total variation between them and the stationary law.", lambda row: _compared("tv", row)),
+    Column("TV", "Total variation distance between them and the stationary law.", lambda row: _compared("tv", row)),
     Column("expected TV", "Its mean for as many independent draws of the law.",
            lambda row: figure(row["compare"].get("expected_tv"), _small)),
     Column("p", "P-value of a chi-square test that they are draws of the law.", lambda row: _compared("p_value", row)),

@@ -21,8 +21,8 @@ class ChainModels:
         """The model for a run; UsageError if its chains are of another model."""
         if not run.known:
             self.io.once("no run record", lambda: self.io.reporter.warn(
-                f"no run record came before states of run {run.run}: assuming {self._described['model']}, all its tokens, "
-                "no frozen site, random scan; give the records as mlm-sample wrote them"))
+                f"no run record came before states of run {run.run}: assuming {self._described['model']}, all its "
+                "tokens, no frozen site, random scan; give the records as mlm-sample wrote them"))
         if run.law not in self._models:
             self._models[run.law] = self._restricted(run)
         return self._models[run.law]
@@ -46,5 +46,5 @@ class ChainModels:
         here = ours.get("precision", ours["dtype"])
         if theirs.precision not in (None, here):
             self.io.once(("number format", run.run), lambda: self.io.reporter.warn(
-                f"the chains of run {run.run} are defined in {theirs.precision}, but this command computes in {here}; give "
-                "the --dtype and --exact of that run"))
+                f"the chains of run {run.run} are defined in {theirs.precision}, but this command computes in {here}; "
+                "give the --dtype and --exact of that run"))

@@ -18,9 +18,9 @@ INITS = ("text", "mask", "random")
 class ChainLaw(NamedTuple):
     """What chains must share, besides temperature and length, to be pooled in one row.
 
-    model, hash, revision: of the model. precision: number format of the conditionals that define the chains; --exact
-    makes it better than that of the model. init: what the chains start from. allow: the words that may be drawn, sorted.
-    freeze: the sites that stay fixed. All None, or empty, where no run record came before the states.
+    model, hash, revision: of the model. precision: number format of the conditionals that define the chains, which
+    --exact makes better than that of the model. init: what the chains start from. allow: the words that may be drawn,
+    sorted. freeze: the sites that stay fixed. All None, or empty, where no run record came before the states.
     """
 
     model: str | None = None
@@ -73,10 +73,10 @@ class ChainRun(NamedTuple):
         return tuple(site for site in range(n) if site not in self.law.freeze)
 
     def tau_of(self, record: Record) -> float | None:
-        """The temperature of a state: its own, else that of its run, else None. RecordError if it is not a temperature."""
+        """The temperature of a state: its own, else that of its run, else None. RecordError for an impossible one."""
         tau = record.get("tau", self.tau)
         if tau is not None and (type(tau) not in (int, float) or not isfinite(tau) or tau < 0):
-            raise RecordError(f'"tau" is {as_json(tau)}, not a temperature; give state records as mlm-sample wrote them')
+            raise RecordError(f'"tau" is {as_json(tau)}, not a temperature; give states as mlm-sample wrote them')
         return None if tau is None else float(tau)
 
 

@@ -58,13 +58,13 @@ def _shared_options(name: str) -> list[click.Parameter]:
             context.exit()
 
     return [
-        click.Option(["-o", "--output"], metavar="FILE", help="Write to FILE, which appears whole or not at all."),
+        click.Option(["-o", "--output"], metavar="FILE", help="Write to FILE, which appears when all is written."),
         click.Option(["--strict"], is_flag=True, help="Stop at the first bad record."),
-        click.Option(["-q", "--quiet"], is_flag=True, help="No warnings, counts or progress."),
-        click.Option(["-v", "--verbose"], count=True, help="Tracebacks with errors."),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Write no warnings, counts or progress."),
+        click.Option(["-v", "--verbose"], count=True, help="Write tracebacks with errors."),
         click.Option(["--progress/--no-progress"], default=None,
                      help="Show progress on standard error; by default on a terminal."),
-        click.Option(["--no-color"], is_flag=True, help="No colour; so do NO_COLOR and TERM=dumb."),
+        click.Option(["--no-color"], is_flag=True, help="Use no colour, as with NO_COLOR or TERM=dumb."),
         click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=version,
                      help="Show the version and exit."),
     ]
@@ -79,7 +79,7 @@ def _run(function: Function, options_class: type[Options], spread: Spread | None
         reporter.warn(str(message)) if issubclass(category, MlmWarning) else None)
     try:
         with ExitStack() as stack:
-            with deferred:  # an interrupt that comes now must not leave the temporary file of the output behind
+            with deferred:  # an interrupt here must not leave the temporary file of the output behind
                 output = stack.enter_context(open_output(path))
             io = Filter(reporter, files, strict, output, take_reading(values))
             io.shard, address = values.pop("shard", None), values.pop("dask", None)
@@ -96,7 +96,7 @@ def _run(function: Function, options_class: type[Options], spread: Spread | None
                 try:
                     function(io, options)
                 except MlmError:
-                    io.conclude()  # an input that ended early may be the cause, and its error says more
+                    io.conclude()  # if the input ended early, its error is the cause
                     raise
             io.report_counts()
             io.conclude()

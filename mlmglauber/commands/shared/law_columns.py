@@ -12,8 +12,8 @@ def law_columns(summary: Callable[[Any], Record]) -> tuple[Column, ...]:
     return (
         Column("model", "Model of the chains; a dash where no run record came before them.",
                lambda row: name(summary(row).get("model"))),
-        Column("law", "Other settings of the chains: a scan other than random, a start other than texts, the only words "
-               "that may be drawn, the sites that stay fixed.", lambda row: name(_law(summary(row)))),
+        Column("law", "Other settings of the chains: a scan other than random, a start other than texts, the only "
+               "words that may be drawn, the sites that stay fixed.", lambda row: name(_law(summary(row)))),
     )
 
 

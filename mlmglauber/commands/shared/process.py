@@ -53,8 +53,8 @@ def keep_memory() -> None:
 def settle_threads() -> None:
     """Set the variables that the numeric libraries read when they are loaded, unless the user has set them.
 
-    Otherwise they ignore a container's share of the processors, and idle threads of one command of a pipe, which wait in
-    a loop, take processor time from the other commands.
+    Otherwise they ignore a container's share of the processors, and idle threads, which wait in a loop, take processor
+    time from the other commands of a pipe.
     """
     os.environ.setdefault("OMP_NUM_THREADS", str(allowed_threads()))
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

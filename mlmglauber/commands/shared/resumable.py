@@ -111,7 +111,7 @@ class ResumableRun(ABC, Generic[OptionsT]):
         """Number of records that the interrupted run passed on into the resumed file."""
 
     def report_end(self, empty: bool) -> None:
-        """Warn if the input had no text, or if the resumed run was complete. empty: whether the output then holds nothing."""
+        """Warn if the input had no text (empty: the output is then empty), or if the resumed run was complete."""
         if not self.ids and not self.too_short:
             self.io.report_missing(*TEXTS[:2], empty=empty)
         if self.path is not None and self._before and size_of(self.path) == self._before:

@@ -33,7 +33,8 @@ def _ready(table: Table) -> _Layout:
             for values, column in zip(texts, columns, strict=True)]
     if all(same):
         same = [False] * len(columns)
-    shared = ", ".join(f"{columns[k].heading} {rows[0][k].text}" for k in range(len(columns)) if same[k] and not empty[k])
+    shared = ", ".join(f"{columns[k].heading} {rows[0][k].text}" for k in range(len(columns))
+                       if same[k] and not empty[k])
     kept = [k for k in range(len(columns)) if not same[k] and not empty[k]]
     return _Layout(printable(table.title) + (f" ({shared})" if shared else ""), [columns[k] for k in kept],
                   [[row[k] for k in kept] for row in rows])
