@@ -214,7 +214,7 @@ def test_chains_that_have_met_count_once(sh):
     group = summaries(done, "group")[0]
     assert (group["chains"], group["texts"], group["coupled_left_out"]) == (6, 2, 6)
     assert group["diagnostics"]["chains"] == 6
-    assert "6 chains left out, coupled with one that counts" in done.err
+    assert "6 chains left out of the summary: coupled with one that counts" in done.err
     assert len(summaries(done, "chain")) == 12
 
 

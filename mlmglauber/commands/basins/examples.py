@@ -40,13 +40,13 @@ class Texts:
         return not all(has_vector(record) for record in self.records)
 
     def units(self, embedder: "Embedder | None", identity: str | None) -> tuple[list[Record], NDArray[np.float64]]:
-        """The records that have a direction, and their unit vectors (N, d); MlmError if embeddings cannot be compared."""
+        """The records that have a direction, and their unit vectors (N, d); MlmError if they cannot be compared."""
         texts = [record["text"] for record in self.records if not has_vector(record)]
         encoded = None if embedder is None else embedder.encode(texts)
         if encoded is not None and encoded.truncated.any():
             count = int(encoded.truncated.sum())
-            self.reporter.warn(f"{self.path}: {counted(count, 'text')} longer than the embedder takes {were(count)} cut "
-                               "short; shorten them")
+            self.reporter.warn(f"{self.path}: {counted(count, 'text')} longer than the embedder takes {were(count)} "
+                               "cut short; shorten them")
         fresh = iter(() if encoded is None else encoded.vectors)
         vectors, kept = [], []
         for record in self.records:
@@ -57,7 +57,8 @@ class Texts:
                 kept.append(record)
                 vectors.append(vector)
         if len({len(vector) for vector in vectors}) != 1:
-            raise bad(f"{self.path}: the embeddings have different lengths, or none has a direction; embed the file again")
+            raise bad(f"{self.path}: the embeddings have different lengths, or none has a direction; embed the file "
+                      "again")
         return kept, np.array(vectors)
 
 

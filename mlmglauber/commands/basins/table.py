@@ -84,8 +84,8 @@ TABLES = (HELD_OUT, CLUSTERS, MATRIX, VISITS, MOVES)
 def basin_tables(head: Record, summaries: Sequence[Record]) -> list[Table]:
     """The accuracy of the labels; starts x basins, visits and moves at each temperature and length."""
     accuracy = head.get("held_out")
-    quality = CLUSTERS.of([head]) if accuracy is None else HELD_OUT.of([{"folds": None, "low": None, "high": None,
-                                                                      "named": None, "named_accuracy": None} | accuracy])
+    nothing = dict.fromkeys(("folds", "low", "high", "named", "named_accuracy"))
+    quality = CLUSTERS.of([head]) if accuracy is None else HELD_OUT.of([nothing | accuracy])
     groups = [summary for summary in summaries if summary["over"] == "group"]
     names = list(dict.fromkeys(region["basin"] for group in groups for region in group["basins"]))
     starts = [summary for summary in summaries if summary["over"] == "start"]

@@ -33,12 +33,13 @@ EXAMPLES = """\
 
 @click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several.")
-@click.option("--vocab", metavar="WORD[,WORD]...", help="The tokens of every free site, each one piece of the vocabulary.")
+@click.option("--vocab", metavar="WORD[,WORD]...",
+              help="The tokens of every free site, each one piece of the vocabulary.")
 @click.option("--top", type=click.IntRange(1), metavar="M",
               help="The M likeliest tokens of each free site given the rest of the text, including its own token.")
 @click.option("--sites", type=Sites(), metavar="SITES",
-              help="The free sites, from 0 on, as in 0,3,5-7; the others keep their tokens. Default: all, or those of a "
-              "state's chain.")
+              help="The free sites, from 0 on, as in 0,3,5-7; the others keep their tokens. Default: all, or those of "
+                   "a state's chain.")
 @click.option("--length", type=click.IntRange(1), metavar="N",
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
 @click.option("--max-states", type=click.IntRange(1), default=20_000, show_default=True, metavar="N",
@@ -101,8 +102,8 @@ def _restriction(inputs: "Inputs", options: ExactOptions, text: "Input") -> "Res
         choices = likeliest(text.model, ids, sites, options.top)
     space = Restriction(ids, sites, choices)
     if space.states > options.max_states:
-        raise RecordError(f"the text has {space.states} states ({' x '.join(map(str, space.shape))}), --max-states allows "
-                          f"{options.max_states}; give fewer tokens or --sites, or raise --max-states")
+        raise RecordError(f"the text has {space.states} states ({' x '.join(map(str, space.shape))}), --max-states "
+                          f"allows {options.max_states}; give fewer tokens or --sites, or raise --max-states")
     return space
 
 

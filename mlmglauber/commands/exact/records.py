@@ -29,9 +29,8 @@ def records(inputs: Inputs, options: ExactOptions, text: Input, space: Restricti
         with inputs.io.reporter.bar(f"records: conditionals of {text.name}", space.rows) as progress:
             base = space.log_probs(model, model.rows, progress)
     except NotFiniteError as error:
-        raise RecordError(f"the model's conditional at site {error.row} is not a distribution over the chosen tokens; choose other "
-                          "tokens"
-                          ) from error
+        raise RecordError(f"the model's conditional at site {error.row} is not a distribution over the chosen "
+                          "tokens; choose other tokens") from error
     warm = FiniteChain(space.shape, base, 1.0)
     basins, deltas, start = attractors(warm), rectangles(space.shape, base), space.place(text.ids)
     for tau in options.tau:
@@ -117,7 +116,8 @@ class Sampled:
             states = chains.setdefault((run, int(record["chain"])), [])
             states.append((int(record["step"]), np.array(record["ids"], dtype=np.int32)))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise RecordError(f"not a state of mlm-sample ({error}); give the output of mlm-sample to --compare") from error
+            raise RecordError(f"not a state of mlm-sample ({error}); give the output of mlm-sample to "
+                              "--compare") from error
         if run.scan != "random":
             raise UsageError(f"--compare {self.path}: the run does not have the random scan, so its law is another; "
                              "sample with --scan random")

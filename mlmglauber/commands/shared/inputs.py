@@ -85,7 +85,7 @@ class Inputs:
         """Whether the output is a summary or a table: without a text it can only be empty, which is status 65."""
 
     def batches(self, size: int) -> Iterator[list[Input]]:
-        """Lists of the texts that have arrived, 1 to `size` each; records of other types are passed on in their place."""
+        """Lists of the texts that have arrived, 1 to `size` each; other records are passed on in their place."""
         batch: list[Input] = []
         while True:
             record = self.io.read(plain_text=True, wait=not batch)
