@@ -1,4 +1,4 @@
-"""mlm-couple: how long two chains take to meet."""
+"""mlm-couple: how long coupled chains take to meet."""
 
 import re
 from collections import deque
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mlmglauber.commands.couple.pair import PairJob
 
 DESCRIPTION = (
-    "Run pairs of Glauber chains together, same sites and coupled tokens, until they meet.\n\n"
+    "Run pairs of coupled Glauber chains, with the same sites and coupled tokens, until they meet.\n\n"
     "Reads lines of text, or records with `text` or `ids`; writes a run record, then one pair record for each pair, "
     "temperature and length. With --lag the meeting times bound the distance to stationarity. --summary reads pair "
     "records, without a model."
@@ -37,7 +37,7 @@ EXAMPLES = """\
 
 
 class Lengths(click.ParamType[list[int]]):
-    """One number of tokens or several with commas between."""
+    """A number of tokens, or several with commas between."""
 
     name = "lengths"
 
@@ -57,42 +57,42 @@ class Start(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not re.fullmatch(r"pair|text|random|burned|perturb:[1-9][0-9]{0,5}", str(value)):
-            self.fail(f"{value!r} is none of pair, text, random, burned, perturb:K with K sites")
+            self.fail(f"{value!r} is not a start; give pair, text, random, burned or perturb:K, with K sites")
         return str(value)
 
 
 @click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several: each is run.")
 @click.option("--length", "lengths", type=Lengths(), metavar="N[,N]...",
-              help="Keep the first N tokens of each text; several are each run. Too short a text is skipped and "
+              help="Keep the first N tokens of each text; each of several is run. Shorter texts are skipped and "
                    "counted.")
 @click.option("--start", type=Start(), metavar="KIND",
-              help="Where the chains start: pair, two consecutive inputs, the default; random, an input and random "
-                   "tokens; burned, two draws of an input after --burn-in; perturb:K, an input and its copy with K "
-                   "sites redrawn; text, the input, the default with --lag.")
+              help="Where the chains start. pair, the default: two consecutive inputs; random: an input and random "
+                   "tokens; burned: an input after two independent burn-ins; perturb:K: an input and its copy with K "
+                   "sites redrawn; text, the default with --lag: the input.")
 @click.option("-p", "--pairs", type=click.IntRange(1), metavar="P",
-              help="Pairs of each input, by default 1; with --start pair pairs in all, by default as many as the input "
-                   "has. Each at every temperature and length.")
+              help="Number of pairs of each input, 1 by default; with --start pair the maximum number of pairs in all. "
+                   "Each is run at every temperature and length.")
 @click.option("--burn-in", type=click.IntRange(0), metavar="N",
-              help="With --start burned, steps each chain first runs alone; 10 sweeps by default.")
+              help="With --start burned, steps that each chain runs alone first. Default: 10 sweeps.")
 @click.option("--coupling", type=click.Choice(["maximal", "race", "quantile"]), default="maximal", show_default=True,
               help="How the two tokens of a step are drawn together.")
 @click.option("--replicas", type=click.IntRange(2), default=2, show_default=True, metavar="R",
-              help="With --coupling race, chains that move together: they have met when all agree.")
+              help="With --coupling race, number of chains that are coupled; they have met when all agree.")
 @click.option("--lag", type=click.IntRange(0), default=0, show_default=True, metavar="L",
               help="The first chain runs L steps ahead: an L-lag coupling.")
-@click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Give a pair up after N steps together.")
+@click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Maximum number of steps of a pair; then it is censored.")
 @click.option("--horizon", type=Real(0, min_open=True), metavar="C",
-              help=f"Give a pair up after C n ln n steps; {DEFAULT_HORIZON:g} by default.")
+              help=f"Maximum number of steps of a pair in units of n ln n. Default: {DEFAULT_HORIZON:g}.")
 @click.option("--emit", type=click.IntRange(1), metavar="N",
-              help="Write the states of both chains every N steps too, to the end, also after they have met.")
+              help="Also write the states of both chains every N steps, to the end, even after they have met.")
 @click.option("--allow", metavar="WORD[,WORD]...",
-              help="Draw these tokens alone, each one piece of the vocabulary; their probabilities are renormalised.")
+              help="Draw only these tokens, each one piece of the vocabulary; their probabilities are renormalised.")
 @click.option("--seed", type=click.IntRange(0), help="Seed; drawn and recorded when absent.")
 @click.option("--cache-mb", type=click.IntRange(0), default=256, show_default=True, metavar="MB",
-              help="Memory for conditionals that were computed before.")
+              help="Memory for the cache of conditionals.")
 @click.option("--resume", type=click.Path(), metavar="FILE",
-              help="Write to FILE; where an interrupted run left it, go on with that run.")
+              help="Write to FILE; if it holds an interrupted run, continue that run.")
 @summary_option("Read pair records and write their summaries.")
 @click.option("--budget", "budgets", type=Numbers(1e-9, 1e9), default="3,5,10", show_default=True, metavar="B[,B]...",
               help="With --summary: the crossover is the temperature at which the median meeting time passes B n ln n.")
@@ -104,7 +104,7 @@ class Start(click.ParamType[str]):
 @exact_option
 @spread_options
 def couple(io: Filter, options: CoupleOptions) -> None:
-    """Pairs of as many inputs as fill a batch run together; their records are written in the order of the input."""
+    """Run as many pairs together as fill a batch; write their records in the order of the input."""
     if options.summary:
         from mlmglauber.commands.couple.summary import summarise_pairs
 

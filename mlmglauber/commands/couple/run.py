@@ -25,14 +25,15 @@ class CoupleRun(ResumableRun[CoupleOptions]):
 
     def __init__(self, io: Filter, options: CoupleOptions) -> None:
         super().__init__(io, options)
-        self.shard, io.shard = io.shard, None  # a shard has every Nth pair, and a pair may take two inputs
+        self.shard, io.shard = io.shard, None  # a shard answers every Nth pair, which may take two inputs
         self.reports = self.shard is None or self.shard[0] == 0
-        """Whether this shard reports what concerns all: bad inputs, and records that are passed on."""
+        """Whether this shard reports for all shards: bad inputs, and records that are passed on."""
         self.planned = self.unused = self._passed_on_before = 0
         self.done: set[tuple[Any, ...]] = set()
         self._plans: Iterator[PairPlan] = iter(())
         self._gathered: list[StartText] = []
-        self._made: dict[int | None, int] = {}  # number of pairs of --start pair so far, by length
+        self._made: dict[int | None, int] = {}
+        """Number of pairs of --start pair so far, by length."""
 
     @property
     def passed_on_before(self) -> int:
@@ -42,19 +43,19 @@ class CoupleRun(ResumableRun[CoupleOptions]):
     def report_left_out(self, complete: bool) -> None:
         """Report the texts that are too short or that made no pair."""
         if self.too_short:
-            self._warn(f"{counted(self.too_short, 'start')} of fewer tokens than --length asks for "
+            self._warn(f"{counted(self.too_short, 'start')} with fewer tokens than --length "
                        f"{were(self.too_short)} skipped")
         if self.unused:
             self._warn(f"{counted(self.unused, 'text')} unused: --pairs {self.options.pairs} was reached")
         if self._gathered and complete:
-            self._warn(f"the last {counted(len(self._gathered), 'text')} made no whole pair")
+            self._warn(f"{counted(len(self._gathered), 'text')} at the end of the input unused: too few for a pair")
 
     def _warn(self, text: str) -> None:
         if self.reports:
             self.io.reporter.warn(text)
 
     def start(self, first: Record) -> None:
-        """Open the model and write the run record, or read what an interrupted run left."""
+        """Open the model and write the run record, or continue the file of an interrupted run."""
         options = self.options
         _, described = self.open_chains(exact_width=options.lengths is not None)
         self.name = described["model"]
@@ -64,7 +65,7 @@ class CoupleRun(ResumableRun[CoupleOptions]):
                         **described, **chain_fields(self.engine.precision.tolerances),
                         "options": asked | {"batch_size": options.batch_size}, **shard_field(self.shard, self.path)}
         if self.path is not None:
-            self._take_up(self.path, head)
+            self._continue(self.path, head)
         else:
             self.output.write(head)
 
@@ -89,7 +90,7 @@ class CoupleRun(ResumableRun[CoupleOptions]):
                 return None
 
     def _take(self, record: Record) -> None:
-        """Gather an input with those before it until they make a start; pass other records on in their place."""
+        """Gather inputs until they make a pair; pass other records on in their place."""
         name = self.new_input(record, write=self.reports)
         if name is None:
             return
@@ -117,31 +118,31 @@ class CoupleRun(ResumableRun[CoupleOptions]):
         return wanted is not None and all(self._made.get(length, 0) >= wanted for length in lengths)
 
     def _plan(self, texts: Sequence[StartText]) -> Iterator[PairPlan]:
-        """The pairs of a start: every length, temperature and number."""
+        """The pairs of these texts: every length, temperature and number."""
         assert self.model is not None
         options = self.options
-        in_all = options.takes_pairs
+        takes_pairs = options.takes_pairs
         lengths: Sequence[int | None] = options.lengths or [None]
         for length in lengths:
-            found: list[list[int] | None] = []
+            tokens: list[list[int] | None] = []
             for text in texts:
                 with self.io.guard(text.place):
-                    found.append(token_ids(self.model, text.record, length))
-            whole = [ids for ids in found if ids is not None]
-            if len(found) < len(texts) or (in_all and self._made.get(length, 0) == options.pairs):
+                    tokens.append(token_ids(self.model, text.record, length))
+            whole = [ids for ids in tokens if ids is not None]
+            if len(tokens) < len(texts) or (takes_pairs and self._made.get(length, 0) == options.pairs):
                 continue
             if len(whole) < len(texts):
                 self.too_short += 1
                 continue
             self._made[length] = self._made.get(length, 0) + 1
             shortest = min(map(len, whole))
-            ids = [tokens[:shortest] for tokens in whole]
+            ids = [each[:shortest] for each in whole]
             for tau in options.tau:
-                for number in range(1 if in_all else options.pairs or 1):
+                for number in range(1 if takes_pairs else options.pairs or 1):
                     yield PairPlan(texts, ids, tau, number)
 
-    def _take_up(self, path: str, head: Record) -> None:
-        """Read the file of an interrupted run: its pairs are not run again, and a pair that is not whole is cut off."""
+    def _continue(self, path: str, head: Record) -> None:
+        """Read the file of an interrupted run: note its pairs, which are not run again, and cut off an incomplete one."""
         resume.take_up(self.descriptor, path, [head])
         end = size = 0
         with open(path, "rb") as file:

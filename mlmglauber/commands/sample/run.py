@@ -61,7 +61,7 @@ class SampleRun(ResumableRun[SampleOptions]):
         self.runs = {}
         heads = []
         for tau in options.tau:
-            # The first record is part of the name: two inputs at one seed are two runs.
+            # The first record is part of the run id: two inputs with one seed are two runs.
             names = [self.seed, tau, options.scan, options.init, options.length, options.freeze,
                      self.io.first or first]
             if options.allow is not None:
@@ -91,7 +91,7 @@ class SampleRun(ResumableRun[SampleOptions]):
         return None
 
     def _chains_of(self, record: Record) -> "TextChains | None":
-        """The chains of a record; None where it has none, or where they are in the resumed file already."""
+        """The chains of a record; None if it makes none, or if they are in the resumed file already."""
         name = self.new_input(record)
         if name is None:
             return None
@@ -151,16 +151,16 @@ class TextChains:
                                          schedule=self.schedule, scan=options.scan, frozen=options.frozen))
                 self.runs.append(run.runs[tau])
         if name == run.left.current and run.left.states:
-            self._go_on(run.left)
+            self._continue(run.left)
         elif self.schedule.burn_in == 0:
             for chain in self.chains:
                 chain.events.append(Event(0, chain.ids.copy(), None))
         self.write_states()
 
-    def _go_on(self, left: resume.Left) -> None:
-        """Set the chains to where the interrupted run left them.
+    def _continue(self, left: resume.Left) -> None:
+        """Set the chains to the last states of the interrupted run.
 
-        With --on-change every change is a record: a chain stays in its last written state up to the last step.
+        With --on-change every change is a record, so a chain stays in its last written state up to the last step.
         """
         for chain, run in zip(self.chains, self.runs, strict=True):
             state = left.states[run, chain.number]
@@ -175,7 +175,7 @@ class TextChains:
             if chain.broken is not None:
                 self._close()
                 raise RecordError(f"chain {chain.number} at tau {chain.tau:g}, step {chain.step + 1}: the model's "
-                                  f"conditional at site {chain.broken} is not finite; the record ends here")
+                                  f"conditional at site {chain.broken} is not finite; the chains of this text end here")
         slowest = min(chain.step for chain in self.chains)
         if slowest >= self.schedule.last:
             self._close()
@@ -221,7 +221,7 @@ def first_state(model: TextModel, ids: list[int], options: SampleOptions, name: 
     free = np.setdiff1d(np.arange(len(ids)), options.frozen)
     if options.init == "mask":
         if model.mask_id is None:
-            raise RecordError("a table has no mask token; use --init text or random")
+            raise RecordError("the model has no mask token; use --init text or random")
         start[free] = model.mask_id
     else:
         tokens = np.flatnonzero(model.allowed)
