@@ -81,7 +81,8 @@ class Start(click.ParamType[str]):
               help="With --coupling race, number of chains that are coupled; they have met when all agree.")
 @click.option("--lag", type=click.IntRange(0), default=0, show_default=True, metavar="L",
               help="The first chain runs L steps ahead: an L-lag coupling.")
-@click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Maximum number of steps of a pair; then it is censored.")
+@click.option("--max-steps", type=click.IntRange(1), metavar="N",
+              help="Maximum number of steps of a pair; then it is censored.")
 @click.option("--horizon", type=Real(0, min_open=True), metavar="C",
               help=f"Maximum number of steps of a pair in units of n ln n. Default: {DEFAULT_HORIZON:g}.")
 @click.option("--emit", type=click.IntRange(1), metavar="N",

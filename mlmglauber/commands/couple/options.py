@@ -49,8 +49,8 @@ class CoupleOptions(ChainOptions):
         if self.replicas > 2 and self.lag:
             raise click.UsageError("--lag couples two chains; leave --replicas out")
         if self.lag and start.startswith("perturb"):
-            raise click.UsageError("--lag needs two starts from one distribution, which --start perturb does not give; use another "
-                                   "--start")
+            raise click.UsageError("--lag needs two starts from one distribution, which --start perturb does not give; "
+                                   "use another --start")
         if start == "text" and not self.lag:
             raise click.UsageError("--start text needs --lag: two chains of one text have met at their start")
         if self.burn_in is not None and start != "burned":

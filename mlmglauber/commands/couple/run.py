@@ -142,7 +142,7 @@ class CoupleRun(ResumableRun[CoupleOptions]):
                     yield PairPlan(texts, ids, tau, number)
 
     def _continue(self, path: str, head: Record) -> None:
-        """Read the file of an interrupted run: note its pairs, which are not run again, and cut off an incomplete one."""
+        """Read the file of an interrupted run: note its pairs, which are not run again; cut off an incomplete one."""
         resume.take_up(self.descriptor, path, [head])
         end = size = 0
         with open(path, "rb") as file:

@@ -50,10 +50,12 @@ def pair_of(record: Record) -> tuple[Any, Pair]:
         if record.get("censored") is not True:
             raise RecordError('the record has neither "meeting" nor "censored"; give records as mlm-couple wrote them')
     elif not lag <= _need(record, "meeting", int) <= lag + limit:
-        raise RecordError(f'"meeting" {meeting} lies outside the steps that were run; give records as mlm-couple wrote them')
+        raise RecordError(f'"meeting" {meeting} lies outside the steps that were run; give records as mlm-couple '
+                          "wrote them")
     sums = record.get("wasserstein")
     if lag and meeting is not None and (not isinstance(sums, list) or not all(type(part) is int for part in sums)):
-        raise RecordError('"wasserstein" of a pair with a lag is not a list of integers; give records as mlm-couple wrote them')
+        raise RecordError('"wasserstein" of a pair with a lag is not a list of integers; give records as mlm-couple '
+                          "wrote them")
     steps = None if meeting is None else meeting - lag
     pair = Pair(Kind(*kind), str(name), tau, n, steps, limit, changed, sums)
     return (run, name, number, tau, n), pair

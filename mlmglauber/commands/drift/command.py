@@ -145,7 +145,8 @@ def _with_warnings(io: Filter, summaries: Iterable[Record]) -> Iterator[Record]:
             if (cut := summary["diagnostics"].get("cut")) is not None:
                 io.reporter.warn(group + cut)
             if (left := summary.get("coupled_left_out")) is not None:
-                io.reporter.warn(group + f"{counted(left, 'chain')} left out of the summary: coupled with one that counts")
+                io.reporter.warn(group + f"{counted(left, 'chain')} left out of the summary: coupled with one that "
+                                         "counts")
         yield summary
 
 

@@ -167,7 +167,8 @@ class _EmbedRun:
             self.io.reporter.warn(f"{counted(self.truncated, 'text')} of more than {self.embedder.max_tokens} tokens "
                                   f"{were(self.truncated)} cut short (`truncated`)")
         if self.embedder is None:
-            self.io.report_missing("record with a `text`", "name the field that holds it with --text-field", empty=False)
+            self.io.report_missing("record with a `text`", "name the field that holds it with --text-field",
+                                   empty=False)
 
     def _project(self) -> None:
         """Replace embeddings by principal components; with a reason if the vectors span fewer dimensions than K."""

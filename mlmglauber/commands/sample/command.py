@@ -43,9 +43,11 @@ EXAMPLES = """\
               help="Temperature, or several: each is run. At 0 the likeliest token is taken.")
 @click.option("--steps", type=click.IntRange(0), help="Length of a chain in steps.")
 @click.option("--sweeps", type=click.IntRange(0), help=f"Length of a chain in sweeps. Default: {DEFAULT_SWEEPS}.")
-@click.option("-c", "--chains", type=click.IntRange(1), default=1, show_default=True, help="Number of chains of a text.")
+@click.option("-c", "--chains", type=click.IntRange(1), default=1, show_default=True,
+              help="Number of chains of a text.")
 @click.option("--every", type=click.IntRange(1), metavar="N", help="Write every Nth state. Default: once a sweep.")
-@click.option("--on-change", is_flag=True, help="Write each state that differs from the one before, and the last state: the whole trajectory.")
+@click.option("--on-change", is_flag=True,
+              help="Write each state that differs from the one before, and the last state: the whole trajectory.")
 @click.option("--pll", cls=AliasedOption, aliases=["--energy"], type=click.IntRange(0), default=0, metavar="N",
               help="Every N steps, write the state with `pll`, its pseudo-log-likelihood in nats at tau 1.")
 @click.option("--burn-in", type=click.IntRange(0), default=0, show_default=True, metavar="N",
@@ -131,7 +133,8 @@ def _checked(io: Filter, options: SampleOptions) -> SampleOptions:
     if options.resume is not None and io.output.path is not None:
         raise click.UsageError("--resume writes to its own file; leave --output out")
     if options.table in TABLE_FORMS and (options.check or options.resume is not None):
-        raise click.UsageError("--table writes no states and excludes --check and --resume, which need them; leave one out")
+        raise click.UsageError("--table writes no states and excludes --check and --resume, which need them; leave "
+                               "one out")
     if options.steps is None and options.sweeps is None:
         return replace(options, sweeps=DEFAULT_SWEEPS)
     return options

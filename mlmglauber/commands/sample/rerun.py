@@ -29,7 +29,8 @@ def read_recorded_run(path: str) -> RecordedRun:
         elif record.get("type") == "state":
             break
     if not runs:
-        raise UsageError(f"{path}: the file does not begin with a run record of mlm-sample; give a file that mlm-sample wrote")
+        raise UsageError(f"{path}: the file does not begin with a run record of mlm-sample; give a file that "
+                         "mlm-sample wrote")
     first = runs[0]
     if first.get("draw", 1) != DRAW_VERSION:
         raise UsageError(f"{path}: its chains were drawn by version {first.get('draw', 1)} of the draws, this is "
@@ -49,8 +50,8 @@ def read_recorded_run(path: str) -> RecordedRun:
 def check_same(was: RecordedRun, runs: set[str], described: dict[str, Any]) -> str | None:
     """MlmError where the model or the input are not those of the recorded run; a warning where the versions differ."""
     if was.hash != described.get("hash"):
-        raise MlmError(f"{was.path}: the weights of the run had the hash {was.hash}, those of {described['model']} have "
-                       f"{described.get('hash')}; give the model of the run")
+        raise MlmError(f"{was.path}: the weights of the run had the hash {was.hash}, those of {described['model']} "
+                       f"have {described.get('hash')}; give the model of the run")
     if runs != was.runs:
         raise MlmError(f"{was.path}: the first record of the input differs from that of the run; give the same input")
     differing = [f"{name} {version} then, {described['versions'].get(name)} now"
