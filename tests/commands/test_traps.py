@@ -328,7 +328,8 @@ def test_the_name_of_a_mode_gives_the_records_of_the_older_form(sh, wells):
     texts = b"a b a\nb b b\na a b\n"
     states = sh("mlm-sample -m w.json --tau 0.5 --steps 400 --on-change --seed 1", stdin=texts).out
     pairs = [("chains --min-steps 5", "--min-steps 5", states), ("find --tau 0.5", "--find --tau 0.5", texts),
-             ("find --summary", "--find --summarize", texts), ("certify --token a --seed 1", "--certify a --seed 1", texts),
+             ("find --summary", "--find --summarize", texts),
+             ("certify --token a --seed 1", "--certify a --seed 1", texts),
              ("certify --certify a --seed 1", "--certify a --seed 1", texts),
              ("certify --scan-tokens 1 --seed 1", "--scan-tokens 1 --seed 1", texts)]
     for new, old, content in pairs:

@@ -1,8 +1,7 @@
 """mlm-couple: how long coupled chains take to meet."""
 
 import re
-from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -19,9 +18,6 @@ from mlmglauber.commands.shared.options import (
     text_options,
 )
 from mlmglauber.commands.shared.spread.plan import Spread
-
-if TYPE_CHECKING:
-    from mlmglauber.commands.couple.pair import PairJob
 
 DESCRIPTION = (
     "Run pairs of coupled Glauber chains, with the same sites and coupled tokens, until they meet.\n\n"
@@ -117,19 +113,7 @@ def couple(io: Filter, options: CoupleOptions) -> None:
     from mlmglauber.commands.couple.run import CoupleRun
 
     with CoupleRun(io, options) as run, io.reporter.bar("pair records") as progress:
-        in_work: deque[PairJob] = deque()
-        while True:
-            while run.has_room(in_work):
-                pair = run.next_pair(wait=not in_work)
-                if pair is None:
-                    break
-                in_work.append(pair)
-            if not in_work:
-                break
-            run.step(in_work)
-            while in_work and in_work[0].finished:
-                in_work.popleft()
-                progress(1)
+        run.run_jobs(progress)
     if (run.ids or run.too_short) and not run.planned:
         io.reporter.nothing_found = True  # __exit__ has reported why no pair was made
     run.report_end(empty=False)

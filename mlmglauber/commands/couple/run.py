@@ -20,7 +20,7 @@ WAITING = 4
 """Maximum number of pairs that are in work or wait to be written, in multiples of the batch size."""
 
 
-class CoupleRun(ResumableRun[CoupleOptions]):
+class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
     """One run of mlm-couple: its run record and its pairs."""
 
     def __init__(self, io: Filter, options: CoupleOptions) -> None:
@@ -69,7 +69,7 @@ class CoupleRun(ResumableRun[CoupleOptions]):
         else:
             self.output.write(head)
 
-    def next_pair(self, wait: bool) -> PairJob | None:
+    def next_job(self, wait: bool) -> PairJob | None:
         """The next pair to run; None at the end of the input, or when `wait` is off and no input has arrived."""
         while True:
             for plan in self._plans:
@@ -160,15 +160,13 @@ class CoupleRun(ResumableRun[CoupleOptions]):
         os.ftruncate(self.descriptor, end)
         os.lseek(self.descriptor, 0, os.SEEK_END)
 
-    def has_room(self, pairs: Collection[PairJob]) -> bool:
-        """Whether another pair may join: the batch is not full, and few enough pairs wait to be written."""
+    def has_room(self, jobs: Collection[PairJob]) -> bool:
         rows = self.engine.rows if self.model is not None else 1
-        distinct = sum(pair.group.distinct for pair in pairs if not pair.finished)
-        return distinct < 2 * rows and len(pairs) < WAITING * rows
+        distinct = sum(pair.group.distinct for pair in jobs if not pair.finished)
+        return distinct < 2 * rows and len(jobs) < WAITING * rows
 
-    def step(self, pairs: Collection[PairJob]) -> None:
-        """Advance every pair in work and write the records that are due."""
-        working = [pair for pair in pairs if not pair.finished]
+    def step(self, jobs: Collection[PairJob]) -> None:
+        working = [pair for pair in jobs if not pair.finished]
         advance(self.engine, [pair.group for pair in working])
         for pair in working:
             with self.io.guard(pair.plan.texts[-1].place):

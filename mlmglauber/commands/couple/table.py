@@ -11,15 +11,11 @@ from mlmglauber.commands.shared.tables import (
     interval,
     name,
     number,
+    p_value,
     ratio,
     sentence,
 )
 from mlmglauber.stream.records import Record
-
-
-def _p_value(p: float) -> str:
-    return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
-
 
 MODEL = Column("model", "Model of the chains.", lambda row: name(row["model"]))
 COUPLING = Column("coupling", "How the two tokens of a step are drawn together.", lambda row: name(row["coupling"]))
@@ -51,7 +47,7 @@ GROWTH = Table("Growth with n", (
     Column("exponential rate a site", "k of medians that grow as n ln n times e^(k n), with its 95 % interval; 0 is "
            "n ln n.", lambda row: interval(row["growth"], row["growth_low"], row["growth_high"], 3)),
     Column("p, faster than n ln n", "One-sided log-rank test of T / (n ln n), the shortest against the longest length.",
-           lambda row: figure(row["growth_p"], _p_value)),
+           lambda row: figure(row["growth_p"], p_value)),
     Column("why not", "Why C or the rate has no value.",
            lambda row: sentence(row["c_reason"] or row["growth_reason"])),
 ))

@@ -13,6 +13,7 @@ from mlmglauber.commands.shared.tables import (
     interval,
     name,
     number,
+    p_value,
     ratio,
     sentence,
 )
@@ -43,10 +44,6 @@ def _step(row: Record, key: str) -> float:
     from mlmglauber.measures.statistics.scaling import n_log_n
 
     return 1.0 if key == "median" else 1.0 / (n_log_n(row.get("n") or 0) or 1.0)
-
-
-def _p_value(p: float) -> str:
-    return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
 THRESHOLD = Column("threshold", "The drift that counts as a hit; a row for each --threshold.",
@@ -84,7 +81,7 @@ GROWTH = Table("Growth of hitting times with n", (
     Column("exponential rate a site", "k of medians that grow as n ln n times e^(k n), with its 95 % interval; 0 is "
            "n ln n.", lambda row: interval(row[1]["growth"], row[1]["growth_low"], row[1]["growth_high"], 3)),
     Column("p, faster than n ln n", "One-sided log-rank test of T / (n ln n), the shortest against the longest length.",
-           lambda row: figure(row[1]["growth_p"], _p_value)),
+           lambda row: figure(row[1]["growth_p"], p_value)),
     Column("why not", "Why C or the rate has no value.",
            lambda row: sentence(row[1]["c_reason"] or row[1]["growth_reason"])),
 ))

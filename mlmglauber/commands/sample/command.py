@@ -1,8 +1,6 @@
 """mlm-sample: Glauber chains from texts."""
 
-from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
@@ -20,9 +18,6 @@ from mlmglauber.commands.shared.options import (
     text_options,
 )
 from mlmglauber.commands.shared.spread.plan import Spread
-
-if TYPE_CHECKING:
-    from mlmglauber.commands.sample.run import TextChains
 
 DEFAULT_SWEEPS = 100
 """Number of sweeps where neither --steps nor --sweeps is given."""
@@ -101,19 +96,7 @@ def sample(io: Filter, options: SampleOptions) -> None:
 
         io.output = tally = StateTally(io.output)
     with SampleRun(io, options, recorded) as run, io.reporter.bar("records") as progress:
-        in_work: deque[TextChains] = deque()
-        while True:
-            while run.has_room(in_work):
-                text = run.next_text(wait=not in_work)
-                if text is None:
-                    break
-                in_work.append(text)
-            if not in_work:
-                break
-            run.step(in_work)
-            while in_work and in_work[0].finished:
-                in_work.popleft()
-                progress(1)
+        run.run_jobs(progress)
     if options.check:
         io.output.finish()
         io.reporter.warn(f"every record is the same as in {options.from_run}")

@@ -35,7 +35,7 @@ WAITING = 2
 """Maximum number of texts that are in work or wait to be written, in multiples of the batch size."""
 
 
-class SampleRun(ResumableRun[SampleOptions]):
+class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
     """One run of mlm-sample: its run records and the chains of its texts."""
 
     def __init__(self, io: Filter, options: SampleOptions, recorded: RecordedRun | None = None) -> None:
@@ -81,7 +81,7 @@ class SampleRun(ResumableRun[SampleOptions]):
             for head in heads:
                 self.output.write(head)
 
-    def next_text(self, wait: bool) -> "TextChains | None":
+    def next_job(self, wait: bool) -> "TextChains | None":
         """The chains of the next text; None at the end of the input, or when `wait` is off and no text has arrived."""
         while (record := self.io.read(plain_text=True, wait=wait)) is not None:
             with self.io.guard(self.io.place):
@@ -105,15 +105,13 @@ class SampleRun(ResumableRun[SampleOptions]):
         self.ids.add(name)
         return None if name in self.left.done else TextChains(self, name, record, ids)
 
-    def has_room(self, texts: Collection["TextChains"]) -> bool:
-        """Whether another text may join: the batch is not full, and few enough texts wait to be written."""
+    def has_room(self, jobs: Collection["TextChains"]) -> bool:
         rows = self.engine.rows if self.model is not None else 1
-        return sum(len(text.chains) for text in texts if not text.finished) < rows and len(texts) < WAITING * rows
+        return sum(len(text.chains) for text in jobs if not text.finished) < rows and len(jobs) < WAITING * rows
 
-    def step(self, texts: Collection["TextChains"]) -> None:
-        """Advance every chain in work and write the states that are due."""
+    def step(self, jobs: Collection["TextChains"]) -> None:
         assert self.model is not None
-        working = [text for text in texts if not text.finished]
+        working = [text for text in jobs if not text.finished]
         chains = [chain for text in working for chain in text.chains]
         if self.options.engine == "fast":
             self.engine.advance(chains)

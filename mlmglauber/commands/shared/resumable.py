@@ -2,9 +2,11 @@
 
 import os
 from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import TEXTS, report_checks, size_of
@@ -20,9 +22,16 @@ from mlmglauber.stream.output import AppendingOutput, InOrder, Output
 from mlmglauber.stream.records import Record, is_input, record_id, repeated_id
 
 OptionsT = TypeVar("OptionsT", bound=ChainOptions)
+JobT = TypeVar("JobT", bound="Job")
 
 
-class ResumableRun(ABC, Generic[OptionsT]):
+class Job(Protocol):
+    """What a run advances as a whole: the chains of one text, or one pair."""
+
+    finished: bool
+
+
+class ResumableRun(ABC, Generic[OptionsT, JobT]):
     """The model of a run, opened when the first record comes, its output, and the ids of its inputs.
 
     With --resume the output is appended to a file, and what the file holds already is not computed again. The seed is
@@ -69,6 +78,34 @@ class ResumableRun(ABC, Generic[OptionsT]):
     @abstractmethod
     def start(self, first: Record) -> None:
         """Open the model with `open_chains` and write the run records; first: the first record of the input."""
+
+    @abstractmethod
+    def next_job(self, wait: bool) -> JobT | None:
+        """The next job; None at the end of the input, or when `wait` is off and no input for it has arrived."""
+
+    @abstractmethod
+    def has_room(self, jobs: Collection[JobT]) -> bool:
+        """Whether another job may join: the batch is not full, and few enough jobs wait to be written."""
+
+    @abstractmethod
+    def step(self, jobs: Collection[JobT]) -> None:
+        """Advance every job in work and write the records that are due."""
+
+    def run_jobs(self, progress: Callable[[float], None]) -> None:
+        """Run the jobs of the whole input, as many together as have room; call `progress` for each finished one."""
+        in_work: deque[JobT] = deque()
+        while True:
+            while self.has_room(in_work):
+                job = self.next_job(wait=not in_work)
+                if job is None:
+                    break
+                in_work.append(job)
+            if not in_work:
+                break
+            self.step(in_work)
+            while in_work and in_work[0].finished:
+                in_work.popleft()
+                progress(1)
 
     def open_chains(self, exact_width: bool) -> tuple[TextModel, dict[str, Any]]:
         """Open the model, restrict it to the tokens of --allow, make the engine; the model and its description."""

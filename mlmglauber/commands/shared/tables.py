@@ -100,6 +100,16 @@ def interval(value: float | None, low: float | None, high: float | None, digits:
     return Cell(text, (("", value), ("low", low), ("high", high)))
 
 
+def small(value: float) -> str:
+    """A number with three decimals, or as a power of ten if these would be 0."""
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.001 else f"{value:.1e}"
+
+
+def p_value(p: float) -> str:
+    """A p-value with four decimals, or "< 0.0001"."""
+    return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
+
+
 def several(parts: dict[str, Cell]) -> Cell:
     """Several cells side by side in one, each a column of its own in a CSV file, named by its key."""
     values = tuple((f"{key} {suffix}".strip(), value) for key, cell in parts.items() for suffix, value in cell.values)
