@@ -34,12 +34,12 @@ TABLES = ("mlm-basins", "mlm-couple", "mlm-drift", "mlm-exact", "mlm-influence",
 STATUSES = {
     ExitStatus.OK: "All went well.",
     ExitStatus.FAILED: "The command failed.",
-    ExitStatus.USAGE: "Wrong usage: an unknown option, a value without meaning, options that exclude each other.",
-    ExitStatus.BAD_RECORD: "At least one record was bad; each was told on standard error, the others were answered.\n"
-                           "Or the input held nothing of what is asked for.",
+    ExitStatus.USAGE: "Wrong usage: an unknown option, an invalid value, options that exclude each other.",
+    ExitStatus.BAD_RECORD: "At least one record was bad; each was reported on standard error, the others were\n"
+                           "answered.\nOr the input had no record that the command reads.",
     ExitStatus.NO_INPUT: "An input file cannot be opened.",
     ExitStatus.NO_MODEL: "The model is not available, or is not of the kind that is needed.",
-    ExitStatus.OUR_BUG: "A bug of the program.",
+    ExitStatus.OUR_BUG: "An internal error of the program.",
     ExitStatus.CANNOT_CREATE: "The output file cannot be created.",
     ExitStatus.CANNOT_WRITE: "The output cannot be written, for example on a full disk.",
     ExitStatus.LOCKED: "Another run is writing the same file.",
@@ -49,7 +49,7 @@ TABLE_FORMS = """\
 With
 .Fl -table ,
 tables for people.
-A column in which all rows are equal stands in the title.
+A column in which all rows are equal is moved into the title.
 Where a line would be longer than
 .Ev COLUMNS
 or the terminal is wide, headings are broken between their words, then each row is written one field a line; no figure
@@ -63,7 +63,7 @@ all digits are written, an interval in three columns, a share from 0 to 1, and n
 tables are one, told apart by its first column,
 .Va table .
 """
-DEATHS = [(141, "The reader of standard output has gone; nothing is said."),
+DEATHS = [(141, "The reader of standard output has gone; nothing is reported."),
           (143, "Ended by SIGTERM; the lines written before are whole.")]
 ENVIRONMENT = {
     "HF_HOME": "Where models fetched from the hub are kept.",
