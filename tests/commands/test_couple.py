@@ -88,10 +88,10 @@ def test_pairs_of_consecutive_inputs(sh):
     """--pairs are pairs in all; what is left over is told of; a bad input's place is taken by the next."""
     done = sh(f"{TEXTS} | {TABLE} --pairs 2")
     assert [pair["id"] for pair in pairs_of(done)] == ["0+1", "2+3"]
-    assert done.err == "mlm-couple: 2 texts were left over: --pairs 2 were made before\n"
+    assert done.err == "mlm-couple: 2 texts unused: --pairs 2 was reached\n"
     odd = sh(f"{TEXTS} | head -n 5 | {TABLE}")
     assert [pair["id"] for pair in pairs_of(odd)] == ["0+1", "2+3"]
-    assert odd.err == "mlm-couple: the last 1 text made no whole pair\n"
+    assert odd.err == "mlm-couple: 1 text at the end of the input unused: too few for a pair\n"
     bad = sh(f"printf '%s\\n' 'a b' 'x y' 'c c' | {TABLE} -q")
     assert [pair["id"] for pair in pairs_of(bad)] == ["0+2"]
     assert (bad.status, bad.err.count("\n")) == (65, 1)
@@ -270,7 +270,7 @@ def test_a_real_model_at_two_lengths(sh):
     (sh.folder / "texts").write_bytes(b"".join(passages.read_bytes().splitlines(True)[:2]) + b'{"text":"a dog"}\n')
     common = "mlm-couple texts --seed 1 --start random --max-steps 8"
     whole = sh(f"{common} --tau 1,3 --length 4,6 --pairs 2", OMP_NUM_THREADS="1")
-    assert whole.err == "mlm-couple: 1 start of fewer tokens than --length asks for was skipped\n"
+    assert whole.err == "mlm-couple: 1 start with fewer tokens than --length was skipped\n"
     assert len(pairs_of(whole)) == 2 * 2 * 2 * 2
     part = sh(f"{common} --tau 3 --length 6 --batch-size 8", OMP_NUM_THREADS="1")
     assert without_run(pairs_of(part)) == without_run(

@@ -63,7 +63,7 @@ def test_embeddings_of_two_models_are_refused(sh):
     uneven = states({("a", 0, 1.0): [(0, [1, 0]), (1, [1, 0, 0]), (2, [0, 1])]})
     done = sh("mlm-drift", stdin=uneven)
     assert (done.status, len(done.states)) == (65, 2)
-    assert "stdin:3: an embedding of 3 dimensions, its reference has 2" in done.err
+    assert "stdin:3: the embedding has 3 dimensions, its reference has 2" in done.err
 
 
 def test_bad_embeddings_are_told(sh):

@@ -34,7 +34,7 @@ def test_masked_sites_are_counted_in_the_record_and_told_once(run):
     assert done.status == 0
     assert 0 < sum(map(bool, ends)) < 12
     assert done.err == (f"mlm-sample: {sum(map(bool, ends))} of 12 chains ended with masked sites, {sum(ends)} in all "
-                        "(`masked`): these last states are no texts; run more sweeps\n")
+                        "(`masked`), so their last states have no text; run more sweeps\n")
 
 
 def test_scans_that_visit_every_site_leave_none(run):
@@ -56,8 +56,8 @@ def test_a_masked_state_has_no_embedding_and_is_no_reference(run):
     sh, done = run
     masked = sum("masked" in state for state in done.states)
     embedded = sh("mlm-embed states")
-    assert (embedded.status, embedded.err) == (0, f"mlm-embed: {masked} states with masked sites, which are no texts, "
-                                                  "were given no embedding\n")
+    assert (embedded.status, embedded.err) == (0, f"mlm-embed: {masked} states with masked sites were given no "
+                                                  "embedding: they have no text\n")
     for state in embedded.states:
         assert (state["embedding"] is None) == ("masked" in state) == ("embedding_reason" in state)
         VALIDATOR.validate(state)

@@ -45,10 +45,10 @@ def test_rectangles_named_in_the_records(sh, tables):
 @pytest.mark.parametrize(("options", "said"), [
     ("--site 0 --site 0 --to b --to b", "both sites are 0"),
     ("--site 0 --site 2 --to b --to b", "there is no site 2"),
-    ("--site 0 --site 1 --to a --to b", "stands at site 0 already"),
+    ("--site 0 --site 1 --to a --to b", "is already at site 0"),
     ("--site 0 --site 1 --to z --to b", "no token of this table"),
     ("--site c --site 1 --to b --to b", "'c' is not in the text"),
-    ("--site a --site 1 --to b --to b", "'a' stands at sites 0, 1"),
+    ("--site a --site 1 --to b --to b", "'a' is already at sites 0, 1"),
     ("--site 0 --site 1 --to b --to b --freeze 1", "site 1 is frozen"),
     ("--gap 5", "no two sites stand 5 apart"),
 ])
@@ -191,7 +191,7 @@ def test_words_of_several_pieces_are_blocks(sh):
     ("--site 3-4 --to awful --site 4 --to good", "the blocks 3-4 and 4 have sites in common"),
     ("--site 4-3 --to awful --site 9 --to good", "'4-3' runs backwards"),
     ("--site 9-10 --to awful --site 1 --to good", "there is no site 10; the text has sites 0 'the', 1 'food'"),
-    ("--site lovely --to lovely --site 1 --to good", "'lovely' stands at sites 3-4 already"),
+    ("--site lovely --to lovely --site 1 --to good", "'lovely' is already at sites 3-4"),
     ("--site lovely --to awful --site 9 --to good --freeze 4", "site 4 is frozen"),
 ])
 def test_bad_blocks_are_told_with_sites_and_pieces(sh, options, said):

@@ -296,6 +296,6 @@ def test_a_run_again_from_its_records(sh, tables):
     assert (input_differs.status, input_differs.out) == (1, b"")
     assert "the first record of the input" in input_differs.err
     sh("cp b.json a.json")
-    assert "the weights had the hash" in sh(f"{line} --from-run run.jsonl").err
+    assert "the weights of the run had the hash" in sh(f"{line} --from-run run.jsonl").err
     assert sh(f"{line} --check").status == 2
     assert sh("mlm-sample --from-run a.json", stdin=b"a").status == 2

@@ -96,7 +96,7 @@ def basin_tables(head: Record, summaries: Sequence[Record]) -> list[Table]:
 
 
 def _wide(table: Table, names: Sequence[str], cell: Any) -> Table:
-    """A table with a column for each basin in the place of BASIN."""
+    """A table with a column for each basin in place of BASIN."""
     columns: list[Column] = []
     for column in table.columns:
         if column.heading == "BASIN":

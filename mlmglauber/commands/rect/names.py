@@ -54,7 +54,7 @@ def _alternative(model: TextModel, ids: list[int], block: Block, word: Any, froz
             raise RecordError(f"token {token} may not be drawn; choose another")
     if tokens == tuple(ids[site] for site in block):
         word = model.decode(list(tokens)).strip()
-        raise RecordError(f"{word!r} stands at {_sites(block)} already; choose another word")
+        raise RecordError(f"{word!r} is already at {_sites(block)}; choose another word")
     return tokens
 
 

@@ -25,7 +25,7 @@ class Command(click.Command):
         return super().parse_args(ctx, args)
 
     def check_given(self, ctx: click.Context, params: Sequence[click.Parameter]) -> None:
-        """UsageError where the parameters that stand on the command line, in their order, do not go together."""
+        """UsageError if the parameters of the command line, in their order there, do not go together."""
         for option in {param for param in params if params.count(param) > 1}:
             if isinstance(option, click.Option) and takes_list(option):
                 form = "0,3,5-7" if option.metavar == "SITES" else option.metavar

@@ -36,7 +36,7 @@ class CertifyRun:
             for text in batch[: self.contexts - len(self.texts)]:
                 with self.io.guard(text.place):
                     if text.chain.law.restrictions():
-                        raise RecordError("the state is of a run with --allow or --freeze, but tokens are tested in "
+                        raise RecordError("the run of the state has --allow or --freeze, but tokens are tested in "
                                           "the whole model at all sites; give its text without its ids")
                     self.texts.append(text)
         if not self.texts:
