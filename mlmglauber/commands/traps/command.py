@@ -75,8 +75,7 @@ MODES = {
 @click.option("--support", is_flag=True, help="Add which tokens support each other: the matrix of drops of each site's "
               "log-probability when another site is masked too.")
 @click.option("--no-model", is_flag=True, help="Find traps only; open no model and compute no margins.")
-@summary_option("Write summaries in place of the records: for each temperature and length, and of chains also for each "
-                "length how stays grow with 1 / tau.")
+@summary_option("Write summaries in place of the records.")
 @table_options(summary=True)
 @click.option("--find", is_flag=True, hidden=True, help="The older form of `mlm-traps find`.")
 @click.option("--max-sweeps", type=click.IntRange(1), default=200, show_default=True, metavar="N",
