@@ -55,7 +55,7 @@ def test_two_references_of_one_id_are_refused(sh):
     two = '{"id":7,"embedding":[1,0]}\n{"id":"7","embedding":[0,1]}\n'
     status, found, said = drift(sh, two, STATE % ("7", "[1,0]", ""))
     assert (status, found) == (65, [])
-    assert said == "mlm-drift: n:2: a second reference of the id '7', the first is at n:1; leave one of them out\n"
+    assert said == "mlm-drift: n:2: a second reference has the id '7', the first is at n:1; leave one of them out\n"
 
 
 def test_an_id_that_is_no_name_is_a_bad_record(sh):

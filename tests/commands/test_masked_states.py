@@ -49,7 +49,7 @@ def test_workers_and_runs_from_records_say_the_same_line(run):
     shared = sh(f"{SHORT} --on-change --dask local:1 texts", timeout=200)
     assert (shared.status, shared.err, len(shared.states)) == (0, done.err, len(done.states))
     again = sh("mlm-sample --from-run states --check texts")
-    assert (again.status, again.err) == (0, "mlm-sample: every record is that of states\n" + done.err)
+    assert (again.status, again.err) == (0, "mlm-sample: every record is the same as in states\n" + done.err)
 
 
 def test_a_masked_state_has_no_embedding_and_is_no_reference(run):

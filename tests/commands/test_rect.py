@@ -48,7 +48,7 @@ def test_rectangles_named_in_the_records(sh, tables):
     ("--site 0 --site 1 --to a --to b", "is already at site 0"),
     ("--site 0 --site 1 --to z --to b", "no token of this table"),
     ("--site c --site 1 --to b --to b", "'c' is not in the text"),
-    ("--site a --site 1 --to b --to b", "'a' is already at sites 0, 1"),
+    ("--site a --site 1 --to b --to b", "'a' stands at sites 0, 1"),
     ("--site 0 --site 1 --to b --to b --freeze 1", "site 1 is frozen"),
     ("--gap 5", "no two sites stand 5 apart"),
 ])
@@ -233,7 +233,7 @@ def test_summaries_keep_runs_apart_that_differ(sh, tables):
     assert [record["settings_reason"] for record in bare.records if record["over"] == "model"] == ["no run record"] * 2
     twice = sh("cat one one | mlm-rect --summary")
     assert twice.status == 65
-    assert "drew 20 rectangles of '0', and more of them came" in twice.err
+    assert "drew 50 rectangles of '0', and more of them came" in twice.err
     assert twice.records[0]["count"] == 200
     late = sh("head -n 1 one > run; tail -n +2 one > rest; cat rest rest run | mlm-rect --summary")
     assert "has more rectangles of a text than it drew; give each file once" in late.err
@@ -250,7 +250,7 @@ def test_texts_and_records_are_not_mixed_in_one_summary(sh, tables):
     for files, count, bad in (("r t", 20, "t:1"), ("t r", 20, "r:2")):
         done = sh(f"cat {files} > both; mlm-rect -m a.json --seed 4 --summary {files}")
         assert done.status == 65
-        assert f"{bad}: texts and rectangle records in one summary" in done.err
+        assert f"{bad}: the input has texts and rectangle records" in done.err
         assert [record["count"] for record in done.records if record.get("over") == "model"] == [count]
     assert sh("mlm-rect -m a.json --seed 4 r t").status == 0  # a filter passes records on
 

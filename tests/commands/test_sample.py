@@ -283,7 +283,7 @@ def test_a_run_again_from_its_records(sh, tables):
     line = "printf 'a b\\nc a\\n' | mlm-sample"
     whole = sh(f"{line} -m a.json -t 0.5,1 --seed 4 -c 2 --sweeps 3 --every 1 --freeze 0 | tee run.jsonl")
     assert sh(f"{line} --from-run run.jsonl").out == whole.out
-    assert sh(f"{line} --from-run run.jsonl --check") == (0, b"", "mlm-sample: every record is that of run.jsonl\n")
+    assert sh(f"{line} --from-run run.jsonl --check") == (0, b"", "mlm-sample: every record is the same as in run.jsonl\n")
     sh("sed 's/\"step\":3/\"step\":4/' run.jsonl > other.jsonl; head -n 9 run.jsonl > short.jsonl")
     sh("cat run.jsonl run.jsonl > long.jsonl")
     for name, said in (("other", "other.jsonl:15: not what this run gives there"),
