@@ -172,7 +172,7 @@ def test_short_texts_are_counted_and_bad_records_told(sh):
         assert f"stdin:{line}: " in done.err
     assert done.err.count("\n") == 9
     assert "Traceback" not in done.err
-    assert "the id '0' stood in the input before" in done.err
+    assert "an input before this one has the id '0' too" in done.err
     strict = sh("mlm-sample -m a.json --seed 1 --steps 2 --strict", stdin=text)
     assert strict.status == 65
     assert strict.err.count("\n") == 1
@@ -204,7 +204,7 @@ def test_a_resumed_file_equals_an_uninterrupted_one(sh, options):
     for cut in cuts:
         (sh.folder / "part").write_bytes(whole[:cut])
         done = sh(f"{RESUMED} {options} --resume part in")
-        finished = "mlm-sample: part: the run was finished; nothing was left to do\n"
+        finished = "mlm-sample: part: the run was complete already; nothing was added\n"
         assert (done.status, done.out, done.err) == (0, b"", finished if cut == len(whole) else "")
         assert (sh.folder / "part").read_bytes() == whole, f"cut at {cut} of {len(whole)} bytes, {lines} lines"
 
@@ -283,7 +283,8 @@ def test_a_run_again_from_its_records(sh, tables):
     line = "printf 'a b\\nc a\\n' | mlm-sample"
     whole = sh(f"{line} -m a.json -t 0.5,1 --seed 4 -c 2 --sweeps 3 --every 1 --freeze 0 | tee run.jsonl")
     assert sh(f"{line} --from-run run.jsonl").out == whole.out
-    assert sh(f"{line} --from-run run.jsonl --check") == (0, b"", "mlm-sample: every record is the same as in run.jsonl\n")
+    assert sh(f"{line} --from-run run.jsonl --check") == (
+        0, b"", "mlm-sample: every record is the same as in run.jsonl\n")
     sh("sed 's/\"step\":3/\"step\":4/' run.jsonl > other.jsonl; head -n 9 run.jsonl > short.jsonl")
     sh("cat run.jsonl run.jsonl > long.jsonl")
     for name, said in (("other", "other.jsonl:15: not what this run gives there"),

@@ -186,7 +186,7 @@ def test_the_tasks_of_a_slurm_array(sh, texts):
     assert set(state_lines(b"".join(files))) == set(state_lines(whole.out))
     assert len(state_lines(b"".join(files))) == len(state_lines(whole.out))
     assert [orjson.loads(content.splitlines()[0])["shard"] for content in files] == ["1/2", "2/2"]
-    assert slurm(sh, 1).err == "mlm-sample: chains-1-of-2.jsonl: the run was finished; nothing was left to do\n"
+    assert slurm(sh, 1).err == "mlm-sample: chains-1-of-2.jsonl: the run was complete already; nothing was added\n"
     assert (texts / "chains-1-of-2.jsonl").read_bytes() == files[0]
     same = "mlm-sample -m a.json --tau 0.5,1,1.5,2 --length 2 --sweeps 500 --on-change --seed 1"
     for wrong in ("2/2", "1/3"):
