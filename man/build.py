@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from mlmglauber.commands.shared.modes import ModeCommand
 from mlmglauber.stream.errors import ExitStatus
 
 MAN = Path(__file__).parent
@@ -33,12 +34,12 @@ TABLES = ("mlm-basins", "mlm-couple", "mlm-drift", "mlm-exact", "mlm-influence",
 STATUSES = {
     ExitStatus.OK: "All went well.",
     ExitStatus.FAILED: "The command failed.",
-    ExitStatus.USAGE: "Wrong usage: an unknown option, a value without meaning, options that exclude each other.",
-    ExitStatus.BAD_RECORD: "At least one record was bad; each was told on standard error, the others were answered.\n"
-                           "Or the input held nothing of what is asked for.",
+    ExitStatus.USAGE: "Wrong usage: an unknown option, an invalid value, options that exclude each other.",
+    ExitStatus.BAD_RECORD: "At least one record was bad; each was reported on standard error, the others were\n"
+                           "answered.\nOr the input had no record that the command reads.",
     ExitStatus.NO_INPUT: "An input file cannot be opened.",
     ExitStatus.NO_MODEL: "The model is not available, or is not of the kind that is needed.",
-    ExitStatus.OUR_BUG: "A bug of the program.",
+    ExitStatus.OUR_BUG: "An internal error of the program.",
     ExitStatus.CANNOT_CREATE: "The output file cannot be created.",
     ExitStatus.CANNOT_WRITE: "The output cannot be written, for example on a full disk.",
     ExitStatus.LOCKED: "Another run is writing the same file.",
@@ -48,7 +49,7 @@ TABLE_FORMS = """\
 With
 .Fl -table ,
 tables for people.
-A column in which all rows are equal stands in the title.
+A column in which all rows are equal is moved into the title.
 Where a line would be longer than
 .Ev COLUMNS
 or the terminal is wide, headings are broken between their words, then each row is written one field a line; no figure
@@ -62,7 +63,7 @@ all digits are written, an interval in three columns, a share from 0 to 1, and n
 tables are one, told apart by its first column,
 .Va table .
 """
-DEATHS = [(141, "The reader of standard output has gone; nothing is said."),
+DEATHS = [(141, "The reader of standard output has gone; nothing is reported."),
           (143, "Ended by SIGTERM; the lines written before are whole.")]
 ENVIRONMENT = {
     "HF_HOME": "Where models fetched from the hub are kept.",
@@ -100,6 +101,32 @@ def option_entry(option: click.Option, context: click.Context) -> str:
     return f".It {flags(option)}\n{escape(help_text)}\n"
 
 
+def option_lists(command: click.Command, context: click.Context) -> str:
+    """The list of options; where a command has modes, a subsection for each set of modes that share options."""
+    options = [option for option in command.get_params(context) if isinstance(option, click.Option)
+               and not option.hidden]
+    if not isinstance(command, ModeCommand):
+        return option_list(options, context)
+    shared: dict[str, list[click.Option]] = {}
+    for option in options:
+        modes = command.modes_of(option)
+        shared.setdefault("all modes" if len(modes) == len(command.modes) else " and ".join(modes), []).append(option)
+    return "".join(f".Ss Options of {modes}\n{option_list(part, context)}" for modes, part in shared.items())
+
+
+def option_list(options: list[click.Option], context: click.Context) -> str:
+    return ".Bl -tag -width Ds\n" + "".join(option_entry(option, context) for option in options) + ".El\n"
+
+
+def synopsis(command: click.Command) -> str:
+    """The command lines that are possible: one for each mode, the name of the first of which may be left out."""
+    if not isinstance(command, ModeCommand):
+        return ".Nm\n.Op Ar option ...\n.Op Ar\n"
+    first, *others = command.modes
+    return "".join(f".Nm\n{mode}\n.Op Ar option ...\n.Op Ar\n"
+                   for mode in (f".Op Cm {first}", *(f".Cm {other}" for other in others)))
+
+
 def tables(name: str) -> str:
     """What each heading of a command's tables means: a subsection at the end of OUTPUT, or nothing."""
     if name not in TABLES:
@@ -128,7 +155,7 @@ def page(name: str, purpose: str) -> str:
     columns = {"COLUMNS": "Width of a table in cells, also in a pipe."} if name in TABLES else {}
     environment = {**columns, **variables, **(ENVIRONMENT if variables else {"NO_COLOR": ENVIRONMENT["NO_COLOR"]})}
     body = {
-        "OPTIONS": ".Bl -tag -width Ds\n" + "".join(option_entry(option, context) for option in options) + ".El\n",
+        "OPTIONS": option_lists(command, context),
         "EXIT STATUS": ".Bl -tag -width Ds\n" + "".join(
             f".It {int(status)}\n{text}\n" for status, text in [*STATUSES.items(), *DEATHS]) + ".El\n",
         "ENVIRONMENT": ".Bl -tag -width Ds\n" + "".join(
@@ -141,7 +168,7 @@ def page(name: str, purpose: str) -> str:
     see_also = "".join(f".Xr {other} 1 ,\n" for other in others) + ".Xr mlm-records 5 ,\n.Xr mlm-glauber 7\n"
     return (f".\\\" Made by man/build.py from man/parts/{name}.mdoc and the command's own options.\n"
             f".Dd {DATE}\n.Dt {name.upper()} 1\n.Os mlmglauber\n.Sh NAME\n.Nm {name}\n.Nd {purpose}\n"
-            f".Sh SYNOPSIS\n.Nm\n.Op Ar option ...\n.Op Ar\n{parts}.Sh SEE ALSO\n{see_also}")
+            f".Sh SYNOPSIS\n{synopsis(command)}{parts}.Sh SEE ALSO\n{see_also}")
 
 
 def main() -> None:

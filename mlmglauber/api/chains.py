@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mlmglauber.dynamics.chain import Chain, Event, OutputSchedule, in_step_order
 from mlmglauber.dynamics.coupled_chains import CoupledChains, lead_in
-from mlmglauber.dynamics.coupled_chains import advance as advance_pairs
+from mlmglauber.dynamics.coupled_engine import CoupledEngine
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.randomness import drawn_seed
 from mlmglauber.measures.statistics.scaling import n_log_n
@@ -227,10 +227,10 @@ def meeting_times(model: TextModel, pairs: Sequence[tuple[Text, Text]], *, tau: 
                          number=0) for replica, ids in enumerate(both)]
         groups.append(CoupledChains(start, tau=tau, seed=seed, record=f"{n}:{name}", number=0, coupling=coupling,
                                     steps=steps, vocab=model.vocab_size, lag=lag))
-    working = groups
+    coupled, working = CoupledEngine(engine), groups
     while working:
         before = sum(group.step for group in working)
-        advance_pairs(engine, working)
+        coupled.advance(working)
         if progress is not None:
             progress(sum(group.step for group in working) - before)
         working = [group for group in working if not group.finished]

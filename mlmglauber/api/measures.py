@@ -13,7 +13,7 @@ from mlmglauber.models.conditionals import Ids, TextModel
 if TYPE_CHECKING:
     from mlmglauber.measures.exact.solve import Exact
     from mlmglauber.measures.traps.tracker import Trap
-    from mlmglauber.models.embedding import Embedded
+    from mlmglauber.models.embedder import Embedded
 
 Values = NDArray[np.float64]
 Change = tuple[int, str | int]
@@ -206,7 +206,7 @@ def embed(texts: Sequence[str], *, model: str = "all-MiniLM-L6-v2", **options: A
     texts are embedded once. Returns vectors (T, d) float32, tokens (T,) and truncated (T,), True for a text longer than
     the model takes. ModelError for a model that cannot be opened.
     """
-    from mlmglauber.models.embedding import Embedder
+    from mlmglauber.models.embedder import Embedder
 
     return Embedder.open(model, **options).encode(list(texts))
 

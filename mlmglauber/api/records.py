@@ -55,13 +55,13 @@ def plot(source: Source | Sequence[Record], kind: str | None = None, threshold: 
     kind: what is drawn ("drift", "phase", "rectangles", "residence", ...), by default what the records are of.
     threshold: the drift at which a hitting time is drawn. ValueError (MlmError) where the records make no picture.
     """
-    from mlmglauber.pictures.collected import CollectedRecords
     from mlmglauber.pictures.figure import figure
+    from mlmglauber.pictures.records import PictureRecords
 
-    collected = CollectedRecords(kind)
+    drawn = PictureRecords(kind)
     for record in read(source):
-        collected.take(record)
-    return figure(collected.picture(threshold))
+        drawn.take(record)
+    return figure(drawn.picture(threshold))
 
 
 def _value(name: str, value: Any) -> Any:

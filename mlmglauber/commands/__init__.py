@@ -1,4 +1,4 @@
-"""One file a command; base.py holds what they share."""
+"""The commands, a room for each; shared/ has what they have in common."""
 
 import os
 import signal

@@ -198,14 +198,14 @@ def test_clusters_are_written_in_the_order_of_the_records(topics):
 def test_embeddings_of_two_kinds_are_refused(topics):
     done = topics("mlm-basins --examples topics", stdin=states({("x", 0): TOUR}, embedder="f"))
     assert done.status == 65
-    assert "topics: embeddings of another model or treatment (e) than the records' (f)" in done.err
+    assert "topics: the embeddings were made otherwise (e) than those of the records (f)" in done.err
     mixed = topics("mlm-basins --examples topics", stdin=states({("x", 0): TOUR}) + states({("y", 0): TOUR}, "f"))
     assert mixed.status == 65
     assert "embeddings of two models (e and f)" in mixed.err
     short = lines([{"embedding": [1, 0], "embedder": "e"}, {"embedding": [0, 1, 0], "embedder": "e"}])
     done = topics("mlm-basins --examples topics", stdin=short)
     assert (done.status, done.records[-1]["basin"]) == (65, "food")
-    assert "stdin:1: an embedding of 2 dimensions, the examples have 3" in done.err
+    assert "stdin:1: the embedding has 2 dimensions, the examples have 3" in done.err
 
 
 def test_bad_examples_and_wrong_options_are_told(topics):
@@ -215,7 +215,7 @@ def test_bad_examples_and_wrong_options_are_told(topics):
         assert done.status == status
         return done.err
 
-    assert 'bad:1: "label" is no name' in err(b'{"text":"a"}\n' + examples(), 65)
+    assert 'bad:1: "label" is missing or not a string' in err(b'{"text":"a"}\n' + examples(), 65)
     assert 'bad:1: no "text" and no "embedding"' in err(b'{"label":"a"}\n' + examples(), 65)
     assert "bad: no examples" in err(b"", 1)
     assert "bad: 1 label; regions are told apart by two labels or more" in err(
@@ -260,7 +260,7 @@ def test_examples_are_embedded_as_the_stream_was(sh):
     assert done.out.split() == [b"0", b"65"]
     answers = [orjson.loads(line) for line in (sh.folder / "of_stream").read_bytes().splitlines()]
     assert [record["basin"] for record in answers if "basin" in record] == ["politics", "food"]
-    assert "topics: embeddings of another model or treatment" in done.err
+    assert "topics: the embeddings were made otherwise" in done.err
     assert not (sh.folder / "of_headless").exists()
 
 

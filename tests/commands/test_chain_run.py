@@ -144,7 +144,7 @@ def test_states_of_another_model_are_refused(inc):
                            ("exact --vocab a,b,c --tau 0.7 --compare chains", TEXT)):
         done = answer(f"{command.split(' ')[0]} -m other.json {' '.join(command.split(' ')[1:])}".strip(), given, inc)
         assert done.status == 2, command
-        assert "is of the model inc.json" in done.err
+        assert "was made with the model inc.json" in done.err
     same = answer("exact -m inc.json --vocab a,b,c --tau 0.7 --compare chains", TEXT, inc)
     assert same.status == 0
 
@@ -200,7 +200,7 @@ def test_odd_options_are_a_bad_record(inc, options):
     state = {"type": "state", "run": "r", "id": "t", "chain": 0, "step": 0, "tau": 1.0, "ids": [0, 0, 0]}
     runs = Runs()
     runs.take(run)
-    with pytest.raises(RecordError, match="no run of mlm-sample has"):
+    with pytest.raises(RecordError, match="mlm-sample does not write"):
         runs.of(state)
     lines = b"".join(orjson.dumps(one) + b"\n" for one in (run, state, state | {"step": 200}))
     for command in ("traps -m inc.json", "traps --no-model", "influence -m inc.json", "traps -m inc.json --find"):

@@ -57,7 +57,7 @@ def test_a_frozen_pair_is_censored(sh):
     assert (pair["meeting"], pair["censored"], pair["max_steps"], pair["last_change"]) == (None, True, 100_000, 0)
     assert "differed" in pair["reason"]
     assert set(pair["hamming"]) == {2}
-    group = sh(f"printf '%s\\n' 'a a' 'c c' | {TABLE} --tau 0 | mlm-couple --summarize").records[0]
+    group = sh(f"printf '%s\\n' 'a a' 'c c' | {TABLE} --tau 0 | mlm-couple --summary").records[0]
     assert (group["met"], group["frozen"], group["median"]) == (0, 1, None)
 
 
@@ -88,10 +88,10 @@ def test_pairs_of_consecutive_inputs(sh):
     """--pairs are pairs in all; what is left over is told of; a bad input's place is taken by the next."""
     done = sh(f"{TEXTS} | {TABLE} --pairs 2")
     assert [pair["id"] for pair in pairs_of(done)] == ["0+1", "2+3"]
-    assert done.err == "mlm-couple: 2 texts were left over: --pairs 2 were made before\n"
+    assert done.err == "mlm-couple: 2 texts unused: --pairs 2 was reached\n"
     odd = sh(f"{TEXTS} | head -n 5 | {TABLE}")
     assert [pair["id"] for pair in pairs_of(odd)] == ["0+1", "2+3"]
-    assert odd.err == "mlm-couple: the last 1 text made no whole pair\n"
+    assert odd.err == "mlm-couple: 1 text at the end of the input unused: too few for a pair\n"
     bad = sh(f"printf '%s\\n' 'a b' 'x y' 'c c' | {TABLE} -q")
     assert [pair["id"] for pair in pairs_of(bad)] == ["0+2"]
     assert (bad.status, bad.err.count("\n")) == (65, 1)
@@ -148,7 +148,7 @@ def test_lag_gives_the_bound(sh):
     assert {(pair["start"], pair["lag"]) for pair in pairs} == {("text", 5)}
     assert min(pair["meeting"] for pair in pairs) == 6  # tau > L
     assert all(pair["wasserstein"][-1] == 0 for pair in pairs)
-    group = sh("mlm-couple --summarize --eps 0.25,0.001", stdin=done.out).records[0]
+    group = sh("mlm-couple --summary --eps 0.25,0.001", stdin=done.out).records[0]
     bound = {row["t"]: row for row in group["bound"]}
     for t, exact in ((0, 1.2274), (1, 0.6942), (2, 0.5261), (4, 0.3008), (8, 0.0985), (12, 0.0325)):
         assert abs(bound[t]["tv"] - exact) < 4 * max(bound[t]["tv_error"], 0.005)
@@ -157,13 +157,13 @@ def test_lag_gives_the_bound(sh):
 
 
 def test_a_censored_pair_leaves_no_bound_and_a_short_lag_is_told_of(sh):
-    done = sh(f"echo 'a a' | {TABLE} --lag 1 --pairs 50 --max-steps 3 | mlm-couple --summarize")
+    done = sh(f"echo 'a a' | {TABLE} --lag 1 --pairs 50 --max-steps 3 | mlm-couple --summary")
     assert done.records[0]["bound"] is None
     assert "did not meet: no bound" in done.records[0]["bound_reason"]
-    told = sh(f"echo 'a a' | {TABLE} --lag 1 --pairs 50 --tau 0.2 --horizon 10000 | mlm-couple --summarize")
+    told = sh(f"echo 'a a' | {TABLE} --lag 1 --pairs 50 --tau 0.2 --horizon 10000 | mlm-couple --summary")
     assert told.records[0]["lag_to_try"] > 1
     assert f"try --lag {told.records[0]['lag_to_try']}" in told.err
-    assert sh("mlm-couple --summarize -q", stdin=done.out).err == ""
+    assert sh("mlm-couple --summary -q", stdin=done.out).err == ""
 
 
 def test_emitted_states_are_two_chains_to_the_end(sh):
@@ -238,24 +238,25 @@ def test_options_that_make_no_sense(sh, options):
     assert done.err.count("\n") == 2
 
 
-def test_summarize_reads_pairs_alone_and_no_model(sh):
+def test_summary_reads_pairs_alone_and_no_model(sh):
     """Other records are left out, the same pair counts once, and neither torch nor a model is opened."""
     pairs = sh(f"{TEXTS} | {TABLE} --tau 0.5,1,2").out
-    summary = sh("python -X importtime -m mlmglauber.commands.couple.command --summarize -m nowhere", stdin=pairs)
+    summary = sh("python -X importtime -m mlmglauber.commands.couple.command --summary -m nowhere", stdin=pairs)
     assert [record["over"] for record in summary.records] == ["group"] * 3 + ["tau"] * 3 + ["n", "all"] * 3
     assert "scipy" in summary.err
     assert "torch" not in summary.err
     more = pairs + b'{"type":"state","ids":[1]}\n{"type":"pair","model":"m"}\n'
-    again = sh("mlm-couple --summarize", stdin=pairs + more)
+    again = sh("mlm-couple --summary", stdin=pairs + more)
+    assert again == sh("mlm-couple --summarize", stdin=pairs + more)
     assert (again.status, again.out) == (65, summary.out)
     assert "stdin:22: " in again.err
-    assert sh("mlm-couple --summarize") == (0, b"", "")
+    assert sh("mlm-couple --summary") == (0, b"", "")
 
 
 def test_tables_for_people(sh):
     done = sh(f"{TEXTS} | {TABLE} --tau 0.5,1")
     lagged = sh(f"echo 'a a' | {TABLE} --lag 5 --pairs 30")
-    table = sh("mlm-couple --summarize --table", stdin=done.out + lagged.out).out.decode()
+    table = sh("mlm-couple --summary --table", stdin=done.out + lagged.out).out.decode()
     assert "Meeting times" in table
     assert "Crossover" in table
     assert "L-lag bounds" in table
@@ -269,7 +270,7 @@ def test_a_real_model_at_two_lengths(sh):
     (sh.folder / "texts").write_bytes(b"".join(passages.read_bytes().splitlines(True)[:2]) + b'{"text":"a dog"}\n')
     common = "mlm-couple texts --seed 1 --start random --max-steps 8"
     whole = sh(f"{common} --tau 1,3 --length 4,6 --pairs 2", OMP_NUM_THREADS="1")
-    assert whole.err == "mlm-couple: 1 start of fewer tokens than --length asks for was skipped\n"
+    assert whole.err == "mlm-couple: 1 start with fewer tokens than --length was skipped\n"
     assert len(pairs_of(whole)) == 2 * 2 * 2 * 2
     part = sh(f"{common} --tau 3 --length 6 --batch-size 8", OMP_NUM_THREADS="1")
     assert without_run(pairs_of(part)) == without_run(

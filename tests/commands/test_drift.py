@@ -63,7 +63,7 @@ def test_embeddings_of_two_models_are_refused(sh):
     uneven = states({("a", 0, 1.0): [(0, [1, 0]), (1, [1, 0, 0]), (2, [0, 1])]})
     done = sh("mlm-drift", stdin=uneven)
     assert (done.status, len(done.states)) == (65, 2)
-    assert "stdin:3: an embedding of 3 dimensions, its reference has 2" in done.err
+    assert "stdin:3: the embedding has 3 dimensions, its reference has 2" in done.err
 
 
 def test_bad_embeddings_are_told(sh):
@@ -214,7 +214,7 @@ def test_chains_that_have_met_count_once(sh):
     group = summaries(done, "group")[0]
     assert (group["chains"], group["texts"], group["coupled_left_out"]) == (6, 2, 6)
     assert group["diagnostics"]["chains"] == 6
-    assert "6 chains left out, coupled with one that counts" in done.err
+    assert "6 chains left out of the summary: coupled with one that counts" in done.err
     assert len(summaries(done, "chain")) == 12
 
 

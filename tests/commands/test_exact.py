@@ -361,7 +361,7 @@ def test_null_has_a_reason(exact):
 
 def test_what_is_refused(exact):
     for arguments, status, reason in (
-            ("", 2, "give --vocab or --top"), ("--vocab a --top 2", 2, "give --vocab or --top"),
+            ("", 2, "give either --vocab or --top"), ("--vocab a --top 2", 2, "give either --vocab or --top"),
             ("--vocab a,q", 2, "'q' is not a token"), ("--vocab a,b,a", 2, "the same token"),
             ("--top 2 --eps 1", 2, "eps"),
             ("--top 3 --max-states 8", 65, "9 states (3 x 3), --max-states allows 8"),
@@ -403,7 +403,7 @@ def test_sampling_under_the_same_restriction(sh, tables):
     sh("echo 'a c' | mlm-sample -m a.json --seed 2 --steps 50 --scan systematic > swept")
     swept = sh("echo 'a c' | mlm-exact -m a.json --vocab c,a --compare swept")
     assert swept.status == 2
-    assert "another scan" in swept.err
+    assert "does not have the random scan" in swept.err
 
 
 def test_a_real_model(sh):

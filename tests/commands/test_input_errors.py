@@ -204,6 +204,6 @@ def test_messages_speak_json(folder):
     assert '(no "tau")' in answer("plot --terminal", b'{"type":"pair","id":"1"}\n', folder).err
     none = answer("embed", b'{"body":"a b"}\n', folder)
     assert none.status == 0
-    assert none.err == ("mlm-embed: no record with a `text` in the input (1 of no type); --text-field names the field "
-                        "that holds it\n")
+    assert none.err == ("mlm-embed: no record with a `text` in the input (1 of no type); name the field that holds it "
+                        "with --text-field\n")
     assert orjson.loads(none.out) == {"body": "a b"}

@@ -55,7 +55,7 @@ def test_two_references_of_one_id_are_refused(sh):
     two = '{"id":7,"embedding":[1,0]}\n{"id":"7","embedding":[0,1]}\n'
     status, found, said = drift(sh, two, STATE % ("7", "[1,0]", ""))
     assert (status, found) == (65, [])
-    assert said == "mlm-drift: n:2: a second reference of the id '7', the first stands at n:1; leave one of them out\n"
+    assert said == "mlm-drift: n:2: a second reference has the id '7', the first is at n:1; leave one of them out\n"
 
 
 def test_an_id_that_is_no_name_is_a_bad_record(sh):
@@ -107,7 +107,7 @@ TAKES = [
 def test_a_list_stands_once(sh, command, twice):
     done = sh(f"mlm-{command} {twice}")
     assert done.status == 2
-    assert "stands twice; write one list" in done.err
+    assert "is given twice; write one list" in done.err
 
 
 def test_every_option_with_a_list_is_seen_as_one():
@@ -223,7 +223,7 @@ def test_texts_that_are_passed_on_are_counted(tables, command):
     passed = b'{"type":"trap","text":"a b"}\n' * 2 + b'{"type":"pair","text":"a b"}\n{"type":"run"}\n'
     done = answer(f"{command} -m a.json", passed + b"a b\n", tables)
     assert done.status == 0
-    assert done.err == (f"mlm-{command.split()[0]}: records with a text passed on as they are, which are no inputs: "
+    assert done.err == (f"mlm-{command.split()[0]}: records with a text were passed on because they are not inputs: "
                         "2 of type trap, 1 of type pair\n")
 
 
@@ -386,4 +386,4 @@ def test_an_input_without_what_is_wanted_is_told(tables, command):
 
 def test_one_text_makes_no_pair(sh, tables):
     done = sh("echo 'a b' | mlm-couple -m a.json")
-    assert (done.status, done.err) == (65, "mlm-couple: the last 1 text made no whole pair\n")
+    assert (done.status, done.err) == (65, "mlm-couple: 1 text at the end of the input unused: too few for a pair\n")

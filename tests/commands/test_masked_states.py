@@ -34,7 +34,7 @@ def test_masked_sites_are_counted_in_the_record_and_told_once(run):
     assert done.status == 0
     assert 0 < sum(map(bool, ends)) < 12
     assert done.err == (f"mlm-sample: {sum(map(bool, ends))} of 12 chains ended with masked sites, {sum(ends)} in all "
-                        "(`masked`): these last states are no texts; run more sweeps\n")
+                        "(`masked`), so their last states have no text; run more sweeps\n")
 
 
 def test_scans_that_visit_every_site_leave_none(run):
@@ -49,15 +49,15 @@ def test_workers_and_runs_from_records_say_the_same_line(run):
     shared = sh(f"{SHORT} --on-change --dask local:1 texts", timeout=200)
     assert (shared.status, shared.err, len(shared.states)) == (0, done.err, len(done.states))
     again = sh("mlm-sample --from-run states --check texts")
-    assert (again.status, again.err) == (0, "mlm-sample: every record is that of states\n" + done.err)
+    assert (again.status, again.err) == (0, "mlm-sample: every record is the same as in states\n" + done.err)
 
 
 def test_a_masked_state_has_no_embedding_and_is_no_reference(run):
     sh, done = run
     masked = sum("masked" in state for state in done.states)
     embedded = sh("mlm-embed states")
-    assert (embedded.status, embedded.err) == (0, f"mlm-embed: {masked} states with masked sites, which are no texts, "
-                                                  "were given no embedding\n")
+    assert (embedded.status, embedded.err) == (0, f"mlm-embed: {masked} states with masked sites were given no "
+                                                  "embedding: they have no text\n")
     for state in embedded.states:
         assert (state["embedding"] is None) == ("masked" in state) == ("embedding_reason" in state)
         VALIDATOR.validate(state)
@@ -83,7 +83,7 @@ def test_commands_that_read_texts_leave_masked_states_out(run, command):
     given = b"".join(orjson.dumps(record) + b"\n" for record in [done.records[0], *states])
     answered = sh(command, stdin=given)
     assert answered.status == 0
-    assert f"{len(states) - whole} states with masked sites, which are no texts, were left out" in answered.err
+    assert f"{len(states) - whole} states with masked sites were left out: they have no text" in answered.err
     assert "special token" not in answered.err
 
 
@@ -92,7 +92,7 @@ def test_chains_begin_with_their_first_whole_text(run, command):
     sh, done = run
     masked = sum("masked" in state for state in done.states)
     answered = sh(f"{command} states")
-    assert f"{masked} states with masked sites, which are no texts, were left out" in answered.err
+    assert f"{masked} states with masked sites were left out: they have no text" in answered.err
     assert answered.status in (0, 65)  # a chain of one state has no entropy production
     if "traps" in command:
         steps = sum(max(state["step"] for state in chain) - min(state["step"] for state in chain) for chain in [
@@ -105,5 +105,5 @@ def test_an_input_of_masked_states_alone_is_said_once(run):
     sh, done = run
     given = b"".join(orjson.dumps(state) + b"\n" for state in done.states[:2])
     answered = sh("mlm-embed", stdin=given)
-    assert answered.err == "mlm-embed: 2 states with masked sites, which are no texts, were given no embedding\n"
+    assert answered.err == "mlm-embed: 2 states with masked sites were given no embedding: they have no text\n"
     assert sh("mlm-traps --summary", stdin=given).status == 65

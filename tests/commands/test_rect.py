@@ -45,7 +45,7 @@ def test_rectangles_named_in_the_records(sh, tables):
 @pytest.mark.parametrize(("options", "said"), [
     ("--site 0 --site 0 --to b --to b", "both sites are 0"),
     ("--site 0 --site 2 --to b --to b", "there is no site 2"),
-    ("--site 0 --site 1 --to a --to b", "stands at site 0 already"),
+    ("--site 0 --site 1 --to a --to b", "is already at site 0"),
     ("--site 0 --site 1 --to z --to b", "not a token of this table"),
     ("--site c --site 1 --to b --to b", "'c' is not in the text"),
     ("--site a --site 1 --to b --to b", "'a' is at sites 0, 1"),
@@ -191,7 +191,7 @@ def test_words_of_several_pieces_are_blocks(sh):
     ("--site 3-4 --to awful --site 4 --to good", "the blocks 3-4 and 4 have sites in common"),
     ("--site 4-3 --to awful --site 9 --to good", "'4-3' is reversed"),
     ("--site 9-10 --to awful --site 1 --to good", "there is no site 10; the text has sites 0 'the', 1 'food'"),
-    ("--site lovely --to lovely --site 1 --to good", "'lovely' stands at sites 3-4 already"),
+    ("--site lovely --to lovely --site 1 --to good", "'lovely' is already at sites 3-4"),
     ("--site lovely --to awful --site 9 --to good --freeze 4", "site 4 is frozen"),
 ])
 def test_bad_blocks_are_told_with_sites_and_pieces(sh, options, said):
@@ -233,7 +233,7 @@ def test_summaries_keep_runs_apart_that_differ(sh, tables):
     assert [record["settings_reason"] for record in bare.records if record["over"] == "model"] == ["no run record"] * 2
     twice = sh("cat one one | mlm-rect --summary")
     assert twice.status == 65
-    assert "more rectangles of '0' than run" in twice.err
+    assert "drew 50 rectangles of '0', and more of them came" in twice.err
     assert twice.records[0]["count"] == 200
     late = sh("head -n 1 one > run; tail -n +2 one > rest; cat rest rest run | mlm-rect --summary")
     assert "has more rectangles of a text than it drew; give each file once" in late.err
@@ -250,7 +250,7 @@ def test_texts_and_records_are_not_mixed_in_one_summary(sh, tables):
     for files, count, bad in (("r t", 20, "t:1"), ("t r", 20, "r:2")):
         done = sh(f"cat {files} > both; mlm-rect -m a.json --seed 4 --summary {files}")
         assert done.status == 65
-        assert f"{bad}: texts and rectangle records in one summary" in done.err
+        assert f"{bad}: the input has texts and rectangle records" in done.err
         assert [record["count"] for record in done.records if record.get("over") == "model"] == [count]
     assert sh("mlm-rect -m a.json --seed 4 r t").status == 0  # a filter passes records on
 

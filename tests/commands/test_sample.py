@@ -172,7 +172,7 @@ def test_short_texts_are_counted_and_bad_records_told(sh):
         assert f"stdin:{line}: " in done.err
     assert done.err.count("\n") == 9
     assert "Traceback" not in done.err
-    assert "the id '0' stood in the input before" in done.err
+    assert "an input before this one has the id '0' too" in done.err
     strict = sh("mlm-sample -m a.json --seed 1 --steps 2 --strict", stdin=text)
     assert strict.status == 65
     assert strict.err.count("\n") == 1
@@ -204,7 +204,7 @@ def test_a_resumed_file_equals_an_uninterrupted_one(sh, options):
     for cut in cuts:
         (sh.folder / "part").write_bytes(whole[:cut])
         done = sh(f"{RESUMED} {options} --resume part in")
-        finished = "mlm-sample: part: the run was finished; nothing was left to do\n"
+        finished = "mlm-sample: part: the run was complete already; nothing was added\n"
         assert (done.status, done.out, done.err) == (0, b"", finished if cut == len(whole) else "")
         assert (sh.folder / "part").read_bytes() == whole, f"cut at {cut} of {len(whole)} bytes, {lines} lines"
 
@@ -250,7 +250,7 @@ def test_one_file_has_one_writer(sh):
     assert "another run is writing to it" in done.err
 
 
-@pytest.mark.parametrize("options", ["--on-change", "--every 1", "--every 5 --burn-in 3 --energy 4", ""])
+@pytest.mark.parametrize("options", ["--on-change", "--every 1", "--every 5 --burn-in 3 --pll 4", ""])
 def test_both_engines_write_the_same_bytes(sh, options):
     (sh.folder / "in").write_text("a b\nc c\nb a\n")
     common = f"mlm-sample -m a.json -t 0,0.2,1 -c 3 --steps 120 --seed 3 {options} in"
@@ -260,8 +260,16 @@ def test_both_engines_write_the_same_bytes(sh, options):
                                                                        for line in reference.splitlines()[3:]]
 
 
-def test_energy_is_the_pseudo_log_likelihood(sh):
-    states = sh("echo 'a b' | mlm-sample -m a.json -t 0.3 --seed 1 --steps 20 --every 7 --energy 5").states
+def test_pll_is_the_pseudo_log_likelihood(sh):
+    done = sh("echo 'a b' | mlm-sample -m a.json -t 0.3 --seed 1 --steps 20 --every 7 --pll 5")
+    states = done.states
+    assert done == sh("echo 'a b' | mlm-sample -m a.json -t 0.3 --seed 1 --steps 20 --every 7 --energy 5")
+    assert done.records[0]["options"]["energy"] == 5
+    assert "pll" not in done.records[0]["options"]
+    assert list(done.records[0]["options"])[:-1] == sorted(list(done.records[0]["options"])[:-1])
+    (sh.folder / "run").write_bytes(done.out)
+    again = sh("echo 'a b' | mlm-sample --from-run run --check")
+    assert (again.status, again.out) == (0, b"")
     assert [state["step"] for state in states] == [0, 5, 7, 10, 14, 15, 20]
     for state in states:
         if state["step"] % 5 == 0:
@@ -275,7 +283,8 @@ def test_a_run_again_from_its_records(sh, tables):
     line = "printf 'a b\\nc a\\n' | mlm-sample"
     whole = sh(f"{line} -m a.json -t 0.5,1 --seed 4 -c 2 --sweeps 3 --every 1 --freeze 0 | tee run.jsonl")
     assert sh(f"{line} --from-run run.jsonl").out == whole.out
-    assert sh(f"{line} --from-run run.jsonl --check") == (0, b"", "mlm-sample: every record is that of run.jsonl\n")
+    assert sh(f"{line} --from-run run.jsonl --check") == (
+        0, b"", "mlm-sample: every record is the same as in run.jsonl\n")
     sh("sed 's/\"step\":3/\"step\":4/' run.jsonl > other.jsonl; head -n 9 run.jsonl > short.jsonl")
     sh("cat run.jsonl run.jsonl > long.jsonl")
     for name, said in (("other", "other.jsonl:15: not what this run gives there"),
@@ -288,6 +297,6 @@ def test_a_run_again_from_its_records(sh, tables):
     assert (input_differs.status, input_differs.out) == (1, b"")
     assert "the first record of the input" in input_differs.err
     sh("cp b.json a.json")
-    assert "the weights had the hash" in sh(f"{line} --from-run run.jsonl").err
+    assert "the weights of the run had the hash" in sh(f"{line} --from-run run.jsonl").err
     assert sh(f"{line} --check").status == 2
     assert sh("mlm-sample --from-run a.json", stdin=b"a").status == 2

@@ -83,11 +83,23 @@ def test_workers_of_dask_give_the_records_of_one_process(sh, texts):
     assert (head.out.splitlines()[-1], head.err) == (b"141", "")
 
 
+@pytest.mark.parametrize("command", [SAMPLE, "mlm-couple -m a.json --seed 3 --start random --max-steps 60"])
+def test_an_id_that_comes_again_in_another_block_is_refused_as_in_one_process(sh, texts, command):
+    names = [f"t{k}" for k in range(40)]
+    names[10], names[25], names[39] = "t9", "t1", "t0"  # in the first block, in the second one, in the last one
+    (texts / "ids").write_bytes(b"".join(orjson.dumps({"id": name, "text": "a b"}) + b"\n" for name in names))
+    whole, spread = sh(f"{command} ids"), sh(f"{command} --dask local:2 ids")
+    assert spread == whole
+    assert whole.status == 65
+    assert [line.split()[1] for line in whole.err.splitlines()] == ["ids:11:", "ids:26:", "ids:40:"]
+    assert whole.err.count("make them differ") == 3
+
+
 def test_what_needs_all_records_and_a_wrong_address_are_refused(sh, texts):
     pytest.importorskip("distributed")
     done = sh("mlm-rect -m a.json --summary --dask local:2 in")
     assert (done.status, done.out) == (2, b"")
-    assert "run mlm-rect without it, on the output" in done.err
+    assert "run mlm-rect without --dask on the output" in done.err
     gone = sh(f"{SAMPLE} --dask tcp://127.0.0.1:1 in")
     assert (gone.status, gone.out) == (1, b"")
     assert sh(f"{SAMPLE} --dask local:2 < /dev/null") == (0, b"", "")
@@ -174,7 +186,7 @@ def test_the_tasks_of_a_slurm_array(sh, texts):
     assert set(state_lines(b"".join(files))) == set(state_lines(whole.out))
     assert len(state_lines(b"".join(files))) == len(state_lines(whole.out))
     assert [orjson.loads(content.splitlines()[0])["shard"] for content in files] == ["1/2", "2/2"]
-    assert slurm(sh, 1).err == "mlm-sample: chains-1-of-2.jsonl: the run was finished; nothing was left to do\n"
+    assert slurm(sh, 1).err == "mlm-sample: chains-1-of-2.jsonl: the run was complete already; nothing was added\n"
     assert (texts / "chains-1-of-2.jsonl").read_bytes() == files[0]
     same = "mlm-sample -m a.json --tau 0.5,1,1.5,2 --length 2 --sweeps 500 --on-change --seed 1"
     for wrong in ("2/2", "1/3"):

@@ -66,7 +66,7 @@ def test_of_two_coupled_chains_one_counts_in_a_summary(sh):
     assert len(of(sh("mlm-traps --no-model --min-steps 20 -r 1", stdin=lines))) == 4
     done = sh("mlm-traps --no-model --min-steps 20 -r 1 --summary --no-table", stdin=lines)
     assert [(group["chains"], group["texts"], group["count"]) for group in done.records] == [(2, 1, 2)]
-    assert "2 chains left out, coupled with one that counts" in done.err
+    assert "2 chains left out of the summaries: coupled with one that counts" in done.err
 
 
 def test_interleaved_chains_are_those_of_files_one_after_the_other(sh):
@@ -155,7 +155,7 @@ def test_the_model_must_be_the_one_that_made_the_chains(sh, wells):
     (wells / "v.json").write_bytes((wells / "w.json").read_bytes().replace(b"0.99", b"0.98").replace(b"0.01", b"0.02"))
     done = sh("echo 'a a a' | mlm-sample -m w.json --steps 2000 --on-change --seed 3 | mlm-traps -m v.json -s 20")
     assert done.status == 2
-    assert "is of the model w.json" in done.err
+    assert "was made with the model w.json" in done.err
     assert "-m" in done.err
     (wells / "x.json").write_bytes((wells / "w.json").read_bytes())  # another name, the same weights
     assert sh("echo 'a a a' | mlm-sample -m w.json --steps 2000 --on-change --seed 3 | mlm-traps -m x.json -s 20"
@@ -248,7 +248,7 @@ def test_find_cycles_which_no_joint_law_has(sh):
     assert trap["cycle"] == ["a b", "b a"]
     short = sh("mlm-traps --find --max-sweeps 1 -m c.json", stdin=b"a a\n")
     assert (short.status, of(short)) == (0, [])
-    assert "1 texts came to no end" in short.err
+    assert "1 text reached no attractor in" in short.err
 
 
 def test_find_on_the_bundled_model(sh):
@@ -322,3 +322,50 @@ def test_basins_and_support_need_trap_records_and_a_model(sh):
         done = sh(f"mlm-traps {options}", stdin=b"")
         assert done.status == 2
         assert "--basin and --support add to trap records" in done.err
+
+
+def test_the_name_of_a_mode_gives_the_records_of_the_older_form(sh, wells):
+    texts = b"a b a\nb b b\na a b\n"
+    states = sh("mlm-sample -m w.json --tau 0.5 --steps 400 --on-change --seed 1", stdin=texts).out
+    pairs = [("chains --min-steps 5", "--min-steps 5", states), ("find --tau 0.5", "--find --tau 0.5", texts),
+             ("find --summary", "--find --summarize", texts),
+             ("certify --token a --seed 1", "--certify a --seed 1", texts),
+             ("certify --certify a --seed 1", "--certify a --seed 1", texts),
+             ("certify --scan-tokens 1 --seed 1", "--scan-tokens 1 --seed 1", texts)]
+    for new, old, content in pairs:
+        one, other = sh(f"mlm-traps {new} -m w.json", stdin=content), sh(f"mlm-traps {old} -m w.json", stdin=content)
+        assert one == other
+        assert (one.status, one.err) == (0, "")
+        assert len(one.records) > 1 or "--summary" in new
+    (wells / "texts").write_bytes(texts)
+    assert sh("mlm-traps find -m w.json texts") == sh("mlm-traps --find -m w.json texts")
+
+
+def test_a_mode_has_the_help_and_the_options_of_its_own(sh, wells):
+    own = {"": "--radius", "chains": "--radius", "find": "--max-sweeps", "certify": "--contexts"}
+    for mode, option in own.items():
+        text = sh(f"mlm-traps {mode} --help").out.decode()
+        assert option in text
+        for other in {"--radius", "--max-sweeps", "--contexts"} - {option}:
+            assert other not in text
+        assert ("Modes:" in text) == (mode == "")
+        for shared in ("--model", "--output", "--help", "Examples:"):
+            assert shared in text
+    for command, words in (("find --radius 2", "--radius is an option of 'mlm-traps chains'; leave it out"),
+                           ("chains --tau 1", "--tau is an option of 'mlm-traps find' and 'mlm-traps certify'"),
+                           ("chains --find", "--find is an option of 'mlm-traps' without a mode"),
+                           ("certify --seed 1", "nothing to do; give --token or --scan-tokens")):
+        done = sh(f"mlm-traps {command} -m w.json", stdin=b"a b a\n")
+        assert (done.status, done.out) == (2, b"")
+        assert words in done.err
+        assert f"Try 'mlm-traps {command.split()[0]} --help'." in done.err
+
+
+def test_a_file_with_the_name_of_a_mode_is_a_file_and_a_misplaced_name_is_reported(sh, wells):
+    late = sh("mlm-traps -m w.json find", stdin=b"a b a\n")
+    assert late.status == 2
+    assert "no file is named find; for the mode find write 'mlm-traps find' first" in late.err
+    (wells / "find").write_bytes(text(*chain(STUCK)))
+    of_file = sh("mlm-traps find --no-model --min-steps 20")
+    assert of_file == sh("mlm-traps --no-model --min-steps 20 < find")
+    assert len(of(of_file)) == 1

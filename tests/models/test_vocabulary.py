@@ -83,7 +83,7 @@ def test_a_text_in_parts_has_the_ids_of_the_whole(tmp_path, name):
     assert list(parts("")) == [""]
 
 
-COUNT = "1 text with unknown tokens: 2 of 6 tokens stand for what the vocabulary lacks (`unknown`)"
+COUNT = "1 text with unknown tokens: 2 of 6 tokens are unknown to the model (`unknown`)"
 
 
 @pytest.mark.parametrize("command", [
@@ -95,7 +95,7 @@ def test_unknown_tokens_are_counted_marked_and_refused_under_strict(sh, command)
     assert done.status == 65
     name = command.split()[0]
     assert done.err.splitlines() == [
-        f"{name}: f:2: the model's vocabulary has none of this text; give a text of its language, or another model",
+        f"{name}: f:2: all tokens of this text are unknown to the model; give a text of its language, or another model",
         f"{name}: {COUNT}"]
     own = [record for record in done.records if record["type"] != "run"]
     if "--find" not in command:  # what texts have in common has no text of its own
@@ -111,8 +111,8 @@ def test_proteins_say_what_is_wrong_with_their_letters(sh):
     families.save("esm", sh.folder / "esm")
     done = sh("mlm-sample -m esm --steps 1 --seed 1", stdin=b">sp|P1 a protein\nmktayiakqrqisfvkshfsrq\n")
     assert done.status == 65
-    assert "stdin:1: the head of a FASTA sequence; read the input with --format fasta" in done.err
-    assert "stdin:2: the model's vocabulary has none of this text; write its letters, mostly capitals" in done.err
+    assert "stdin:1: the line is the head of a FASTA sequence; read the input with --format fasta" in done.err
+    assert "stdin:2: all tokens of this text are unknown to the model; write its letters, mostly capitals" in done.err
     told = sh("mlm-sample -m esm --steps 1 --seed 1 --format fasta --upper",
               stdin=b">sp|P1 a protein\nmktayia\nkqr\n>P2\nMKT*\n")
     assert told.status == 0

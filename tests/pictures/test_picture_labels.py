@@ -255,7 +255,7 @@ def test_states_with_masked_sites_are_left_out_and_counted(made):  # noqa: F811
     states = [base | {"step": step, "drift": 0.1 * step, "masked": max(0, 2 - step)} for step in range(6)]
     (made.folder / "masked").write_bytes(b"".join(orjson.dumps(state) + b"\n" for state in states))
     done = made("mlm-plot -o masked.png masked; mlm-plot -q -o quiet.png masked")
-    assert (done.status, done.err) == (0, "mlm-plot: 2 states with masked sites, which are no texts, were left out\n")
+    assert (done.status, done.err) == (0, "mlm-plot: 2 states with masked sites were left out\n")
     assert list(picture_of(states).panels[0].layers[0].x) == [2, 3, 4, 5]
     none = made("head -n 2 masked | mlm-plot -o none.png")
     assert none.status == 1

@@ -12,7 +12,7 @@ from conftest import ROOT, shell
 from matplotlib.image import imread
 from oracles import TABLE_A, TABLE_B
 
-from mlmglauber.commands.plot.command import Seen
+from mlmglauber.commands.plot.records import PictureRecords
 from mlmglauber.pictures.characters import text
 from mlmglauber.pictures.figure import content, figure
 from mlmglauber.pictures.held import Held
@@ -112,7 +112,7 @@ def read(path):
 
 
 def picture_of(records, asked=None, threshold=0.5):
-    seen = Seen(asked)
+    seen = PictureRecords(asked)
     for record in records:
         seen.take(record)
     return seen.picture(threshold)
@@ -372,10 +372,10 @@ def test_what_is_held_is_bounded_and_even():
 
 def test_long_series_are_thinned_and_it_is_said(made, monkeypatch):
     monkeypatch.setattr("mlmglauber.pictures.drift.LIMIT", 100)
-    seen = Seen(None)
+    seen = PictureRecords(None)
     for record in read(made.folder / "drift"):
         seen.take(record)
-    assert seen.notes() == ["drift: of each series 1 in 4 is drawn", "drift: series beyond the first 10 are not drawn"]
+    assert seen.notes() == ["drift: 1 in 4 values of each series is drawn", "drift: only the first 10 series are drawn"]
     assert len(layers(seen.picture(0.5).panels[0], Curve)[0].x) == 10
 
 
@@ -393,8 +393,8 @@ def test_formats_are_told_by_the_suffix_and_bytes_are_the_same_each_time(made):
 
 
 @pytest.mark.parametrize(("line", "status", "said"), [
-    ("mlm-plot phase", 2, "a picture needs a place"),
-    ("mlm-plot -o x.gif phase", 2, "the suffix says the format"),
+    ("mlm-plot phase", 2, "no place for the picture"),
+    ("mlm-plot -o x.gif phase", 2, "the suffix is not that of a picture"),
     ("mlm-plot -o x.png --kind nonsense phase", 2, "nonsense"),
     ("mlm-plot -o x.png < /dev/null", 1, "no records"),
     ("cat phase exact | mlm-plot -o x.png", 1, "(28 summaries of pair, 1 run, 6 exact) can be drawn as phase and as"),

@@ -43,6 +43,9 @@ def test_a_file_is_sound_in_its_shell(name):
     ("mlm-sample", "mlm-sample --st", {"--steps", "--strict"}),
     ("mlm-sample", "mlm-sample --scan perm", {"permutation"}),
     ("mlm-traps", "mlm-traps --draw ", {"copies", "texts"}),
+    ("mlm-traps", "mlm-traps certify --s", {"--seed", "--scan-tokens", "--strict"}),
+    ("mlm-traps", "mlm-traps find --max", {"--max-sweeps"}),
+    ("mlm-sample", "mlm-sample --en", {"--engine"}),
     ("mlm-plot", "mlm-plot --kind re", {"rectangles", "residence"}),
     ("mlm-drift", "mlm-drift --te", set()),
 ])
@@ -64,6 +67,14 @@ def test_a_command_answers_the_shell(sh):
         done = sh("mlm-sample", COMP_WORDS=words, COMP_CWORD=str(number), _MLM_SAMPLE_COMPLETE=f"{shell}_complete")
         assert (done.status, done.err) == (0, "")
         assert {"--steps", "--strict"} <= set(done.out.decode().replace(",", " ").split())
+
+
+def test_the_names_of_modes_are_completed_in_the_first_place_alone(sh):
+    for words, number, expected in (("mlm-traps fi", 1, {"find", "fi"}), ("mlm-traps find fi", 2, {"fi"}),
+                                    ("mlm-traps -s 3 ce", 3, {"certify", "ce"})):
+        done = sh("mlm-traps", COMP_WORDS=words, COMP_CWORD=str(number), _MLM_TRAPS_COMPLETE="bash_complete")
+        assert (done.status, done.err) == (0, "")
+        assert {line.split(",")[1] for line in done.out.decode().splitlines()} == expected
 
 
 def test_no_heavy_library_is_imported_for_a_completion(sh):

@@ -307,11 +307,11 @@ def test_a_text_cut_short_is_marked_counted_and_under_strict_refused(tmp_path):
     assert answer("drift --summary", done.out, tmp_path).records[0]["truncated"] == 2
     strict = answer("embed -m st --strict", content, tmp_path)
     assert strict.status == 65
-    assert "stdin:1: a text of 15 tokens, the model takes 12" in strict.err
+    assert "stdin:1: the text has 15 tokens, but the model takes at most 12" in strict.err
     (tmp_path / "topics").write_bytes(lines(*({"label": label, "text": f"{word} {common}"} for label, word in
                                               (("up", "cat"), ("up", "dog"), ("down", "fox"), ("down", "log")))))
     named = answer("basins -m st --examples topics", done.out, tmp_path)
-    assert "topics: 4 texts longer than the model takes were cut short" in named.err
+    assert "topics: 4 texts longer than the embedder takes were cut short" in named.err
 
 
 def test_undefined_distances_have_a_reason_whichever_way_a_vector_is_written(tmp_path):

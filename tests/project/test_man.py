@@ -62,7 +62,7 @@ def test_options_are_those_of_help(mandoc, name):
     in_page = set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", " ".join(entries)))
     command = importlib.import_module(f"mlmglauber.commands.{name[4:]}.command").main
     context = click.Context(command, help_option_names=["-h", "--help"])
-    in_help = {flag for option in command.get_params(context) if isinstance(option, click.Option)
+    in_help = {flag for option in command.get_params(context) if isinstance(option, click.Option) and not option.hidden
                for flag in (*option.opts, *option.secondary_opts)}
     assert in_page == in_help
     for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "INPUT", "OUTPUT", "EXIT STATUS", "ENVIRONMENT",

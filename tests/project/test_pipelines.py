@@ -111,7 +111,7 @@ def test_hot_chains_draw_no_special_token(sh, passages):
 def test_a_text_longer_than_the_model_is_told_and_the_others_are_answered(sh):
     done = sh("mlm-sample --steps 1 --seed 1", stdin=b"one\n" + b"word " * 511 + b"\ntwo\n\xf0\x9f\x98\x80 [MASK]\n")
     assert done.status == 65
-    assert "stdin:2: 511 tokens, the model takes 510" in done.err
+    assert "stdin:2: the text has 511 tokens, but the model takes at most 510" in done.err
     assert [state["id"] for state in done.states if state["step"] == 0] == ["0", "2", "3"]
     assert next(state for state in done.states if state["id"] == "3")["text"].endswith("[ mask ]")
 

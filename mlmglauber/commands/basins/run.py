@@ -1,4 +1,4 @@
-"""The records of mlm-basins on their way: named by examples, one at a time."""
+"""A run of mlm-basins: gives records the region that they lie in, and keeps the regions for --summary."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -21,7 +21,7 @@ from mlmglauber.stream.vectors import unpack
 
 
 class Job:
-    """What both ways share: one embedder for all records, the run record, and each chain's series for --summary."""
+    """What naming and clustering share: the embedder of all records, the run record, the series of each chain."""
 
     def __init__(self, io: Filter, options: BasinsOptions) -> None:
         self.io, self.options = io, options
@@ -29,8 +29,8 @@ class Job:
         self.draws: NDArray[np.int64] | None = None
         self.head: Record = {}
         self.identity: Any = ()
-        self._found = False
-        self._kept: dict[Any, RegionSeries] = {}
+        self._has_vectors = False
+        self._series: dict[Any, RegionSeries] = {}
         self._table = options.summary and shown(io, options.table)
 
     def add(self, record: Record) -> None:
@@ -38,13 +38,13 @@ class Job:
         raise NotImplementedError
 
     def finish(self) -> None:
-        """The end of the input: under --summary all is told here."""
-        if not self._found:
+        """End the input; --summary writes its summaries here."""
+        if not self._has_vectors:
             self.io.report_missing("record with an `embedding`", "give what mlm-embed writes", self.options.summary)
-        if not self._kept:
+        if not self._series:
             return
         settings = VisitSettings(self.names, self.options.min_visit, self.draws, self.options.start is not None)
-        summaries = summarise(list(self._kept.values()), settings)
+        summaries = summarise(list(self._series.values()), settings)
         if self._table:
             from mlmglauber.commands.basins.table import basin_tables
 
@@ -53,20 +53,21 @@ class Job:
         for summary in summaries:
             self.io.output.write(summary)
 
-    def _tell(self, head: Record) -> None:
+    def _write_head(self, head: Record) -> None:
+        """Write the run record, unless a table is written; keep it for the table."""
         self.head = head
         if not self._table:
             self.io.output.write(head)
 
     def _vector(self, record: Record) -> NDArray[np.float32]:
-        """The embedding of a record, taken out of it unless it is to stay."""
-        self._found = True
+        """The embedding of a record; it is removed from the record unless --keep-embedding is given."""
+        self._has_vectors = True
         (embedder,) = names_of(record, "embedder")
         if self.identity == ():
             self.identity = embedder
         if embedder != self.identity:
-            raise bad(f"embeddings of two models ({shown_name(self.identity)} and {shown_name(embedder)}) have no "
-                      "regions in common; embed all records with one model")
+            raise bad(f"embeddings of two models ({shown_name(self.identity)} and {shown_name(embedder)}) cannot be "
+                      "compared; embed all records with one model")
         vector = unpack(record["embedding"])
         if not self.options.keep_embedding:
             del record["embedding"]
@@ -74,7 +75,7 @@ class Job:
         return vector
 
     def _answer(self, record: Record, region: int, p: float | None, reason: str | None) -> None:
-        """Write the record with its basin, or note it for the summary."""
+        """Write the record with its basin, or keep its basin for the summary."""
         for key in ("basin_reason", "basin_p_reason"):
             record.pop(key, None)
         record["basin"] = None if region == NO_NAME else self.names[region]
@@ -89,13 +90,13 @@ class Job:
             self.io.output.write(record)
 
     def _keep(self, record: Record, region: int) -> None:
-        """One state of a chain's series."""
+        """Add a state to the series of its chain."""
         key = chain_key(record)
-        series = self._kept.get(key)
+        series = self._series.get(key)
         if series is None:
             series = _series(record, self.options.start, self.io.runs.of(record))
         series.steps.append(step_of(record, series.steps[-1] if series.steps else None))
-        self._kept[key] = series
+        self._series[key] = series
         series.regions.append(region)
 
 
@@ -125,7 +126,7 @@ class Naming(Job):
             vector = self._vector(record)
             labeller = self._labeller or self._learn()
             if len(vector) != labeller.weights.shape[1]:
-                raise RecordError(f"an embedding of {len(vector)} dimensions, the examples have "
+                raise RecordError(f"the embedding has {len(vector)} dimensions, the examples have "
                                   f"{labeller.weights.shape[1]}; embed both with one model")
             self._answer(record, *labeller.label(vector, self.options.reject))
             return
@@ -145,15 +146,15 @@ class Naming(Job):
         if self._drawn is not None:
             _, units = self._drawn.units(embedder, self.identity)
             if units.shape[1] != labeller.weights.shape[1]:
-                raise bad(f"{self._drawn.path}: embeddings of {units.shape[1]} dimensions, the examples have "
+                raise bad(f"{self._drawn.path}: the embeddings have {units.shape[1]} dimensions, the examples have "
                           f"{labeller.weights.shape[1]}; embed both with one model")
             self.draws = _counts((labeller.label(unit, self.options.reject)[0] for unit in units), len(self.names))
             head["draws"] = dict(zip((*self.names, "unnamed"), self.draws.tolist(), strict=True))
         self._labeller = labeller
-        self._tell(head)
+        self._write_head(head)
         return labeller
 
 
 def _counts(drawn: Iterable[int], count: int) -> NDArray[np.int64]:
-    """How many are in each region and, last, in none: (count + 1,)."""
+    """(count + 1,): the number of states in each region and, last, in none."""
     return np.bincount([region % (count + 1) for region in drawn], minlength=count + 1)

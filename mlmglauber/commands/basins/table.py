@@ -1,4 +1,4 @@
-"""The tables of mlm-basins --summary: how good the labels are, where chains of each start went, and their moves."""
+"""The tables of mlm-basins --summary: accuracy of the labels, starts x basins, visits, moves."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -34,24 +34,24 @@ def _percent(part: float | None) -> Cell:
 
 
 HELD_OUT = Table("Examples held out", (
-    Column("folds", "Parts of the examples, each labelled by what the others taught.",
-           lambda held: count(held["folds"])),
+    Column("folds", "Parts of the examples; each is labelled by a model fitted to the others.",
+           lambda row: count(row["folds"])),
     Column("labelled right", "Share of them, with its 95 % interval.",
-           lambda held: interval(held["accuracy"], held["low"], held["high"])),
+           lambda row: interval(row["accuracy"], row["low"], row["high"])),
     Column("above the rejection threshold", "Share of the examples whose likeliest basin has --reject or more.",
-           lambda held: number(held["named"])),
+           lambda row: number(row["named"])),
     Column("right above the threshold", "Share of those examples that are labelled right.",
-           lambda held: number(held["named_accuracy"])),
-    Column("why none", "Why none could be held out.", lambda held: name(held.get("reason") or "")),
+           lambda row: number(row["named_accuracy"])),
+    Column("why none", "Why none could be held out.", lambda row: name(row.get("reason") or "")),
 ))
 CLUSTERS = Table("Clusters by k-means", (
     Column("clusters", "Number of clusters.", lambda head: count(len(head["clusters"]))),
-    Column("silhouette", "Mean silhouette, from -1 to 1: how well clusters stand apart.",
+    Column("silhouette", "Mean silhouette, from -1 to 1: how well the clusters are separated.",
            lambda head: number(head["silhouette"])),
 ))
 MATRIX = Table(f"Starts x basins: {IN_A_CELL}", (
     *LAW, TAU, N,
-    Column("start", "What chains started from; all, and with --draws a row of what draws give.",
+    Column("start", "What chains started from; a row for all chains, and with --draws one for the draws.",
            lambda row: name(row.get("start", "all"))),
     Column("chains", "Number of chains.", lambda row: count(row["chains"])),
     Column("BASIN", f"A column for each basin: {IN_A_CELL}; of draws their share.", lambda row: name("")),
@@ -66,7 +66,7 @@ VISITS = Table("Visits", (
     Column("chains that returned", "Share of chains that came a second time, with its 95 % interval.",
            _with_ends("returned")),
     Column("visits", "Number of stays.", lambda row: count(row["visits"])),
-    Column("expected in random order", "Stays that the same states would make in random order.",
+    Column("expected in random order", "Number of stays if the same states came in random order.",
            lambda row: number(row["visits_expected"], 0)),
     Column("median dwell", "Kaplan-Meier median of a stay, steps.", lambda row: number(row["dwell_median"], 0)),
     Column("mean dwell", "Steps for each stay that ended, with the 95 % interval.", _with_ends("dwell_mean", 0)),
@@ -82,10 +82,10 @@ TABLES = (HELD_OUT, CLUSTERS, MATRIX, VISITS, MOVES)
 
 
 def basin_tables(head: Record, summaries: Sequence[Record]) -> list[Table]:
-    """How good the labels are; starts x basins, visits and moves, at each temperature and length."""
-    held = head.get("held_out")
-    quality = CLUSTERS.of([head]) if held is None else HELD_OUT.of([{"folds": None, "low": None, "high": None,
-                                                                      "named": None, "named_accuracy": None} | held])
+    """The accuracy of the labels; starts x basins, visits and moves at each temperature and length."""
+    accuracy = head.get("held_out")
+    nothing = dict.fromkeys(("folds", "low", "high", "named", "named_accuracy"))
+    quality = CLUSTERS.of([head]) if accuracy is None else HELD_OUT.of([nothing | accuracy])
     groups = [summary for summary in summaries if summary["over"] == "group"]
     names = list(dict.fromkeys(region["basin"] for group in groups for region in group["basins"]))
     starts = [summary for summary in summaries if summary["over"] == "start"]
@@ -96,7 +96,7 @@ def basin_tables(head: Record, summaries: Sequence[Record]) -> list[Table]:
 
 
 def _wide(table: Table, names: Sequence[str], cell: Any) -> Table:
-    """A table with a column for each basin in the place of BASIN."""
+    """A table with a column for each basin in place of BASIN."""
     columns: list[Column] = []
     for column in table.columns:
         if column.heading == "BASIN":
@@ -107,12 +107,12 @@ def _wide(table: Table, names: Sequence[str], cell: Any) -> Table:
 
 
 def _kind(row: Record) -> Record:
-    """What rows that are put together share."""
+    """The fields that rows of one group share."""
     return {key: row[key] for key in ("tau", "n", *LAW_FIELDS) if key in row}
 
 
 def _rows(group: Record, starts: Sequence[Record]) -> Iterator[Record]:
-    """The starts of a group, all of them, and what draws give."""
+    """A row for each start of a group, one for all of them, and one for the draws."""
     yield from (start for start in starts if _kind(start) == _kind(group))
     yield group
     if group["expected_from"] == "draws":
@@ -123,20 +123,20 @@ def _rows(group: Record, starts: Sequence[Record]) -> Iterator[Record]:
 def _visited(basin: str, row: Record) -> Cell:
     keys = ("visited", "returned", "terminal", "share")
     if "drawn" in row:
-        found: Record = {"share": row["drawn"].get(basin)}
+        region_row: Record = {"share": row["drawn"].get(basin)}
     else:
-        found = next((region for region in row["basins"] if region["basin"] == basin), {})
-    cell = several({key: share(found.get(key)) for key in keys})  # its values are shares, as in the records
+        region_row = next((region for region in row["basins"] if region["basin"] == basin), {})
+    cell = several({key: share(region_row.get(key)) for key in keys})  # its values are shares, as in the records
     shown = ("share",) if "drawn" in row else keys
-    return cell._replace(text=" ".join(_percent(found.get(key)).text for key in shown))
+    return cell._replace(text=" ".join(_percent(region_row.get(key)).text for key in shown))
 
 
 def _moves(group: Record) -> Iterator[Record]:
     """A row for each basin that was left."""
     for source in dict.fromkeys(move["from"] for move in group["transitions"]):
-        found = [move for move in group["transitions"] if move["from"] == source]
-        yield {**_kind(group), "from": source, "moves": sum(move["count"] for move in found),
-               "to": {move["to"]: move for move in found}}
+        moves = [move for move in group["transitions"] if move["from"] == source]
+        yield {**_kind(group), "from": source, "moves": sum(move["count"] for move in moves),
+               "to": {move["to"]: move for move in moves}}
 
 
 def _moved(basin: str, row: Record) -> Cell:

@@ -1,8 +1,7 @@
-"""mlm-couple: how long two chains take to meet."""
+"""mlm-couple: how long coupled chains take to meet."""
 
 import re
-from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -14,29 +13,27 @@ from mlmglauber.commands.shared.options import (
     exact_option,
     model_options,
     spread_options,
+    summary_option,
     table_options,
     text_options,
 )
 from mlmglauber.commands.shared.spread.plan import Spread
 
-if TYPE_CHECKING:
-    from mlmglauber.commands.couple.pair import PairJob
-
 DESCRIPTION = (
-    "Run pairs of Glauber chains together, same sites and coupled tokens, until they meet.\n\n"
+    "Run pairs of coupled Glauber chains, with the same sites and coupled tokens, until they meet.\n\n"
     "Reads lines of text, or records with `text` or `ids`; writes a run record, then one pair record for each pair, "
-    "temperature and length. With --lag the meeting times bound the distance to stationarity. --summarize reads pair "
+    "temperature and length. With --lag the meeting times bound the distance to stationarity. --summary reads pair "
     "records, without a model."
 )
 
 EXAMPLES = """\
-  mlm-couple --tau 0.5,1,2 --length 8,16 --pairs 20 < passages.txt | mlm-couple --summarize
-  echo "the cat sat on the mat" | mlm-couple --lag 50 --pairs 100 | mlm-couple --summarize --eps 0.25
+  mlm-couple --tau 0.5,1,2 --length 8,16 --pairs 20 < passages.txt | mlm-couple --summary
+  echo "the cat sat on the mat" | mlm-couple --lag 50 --pairs 100 | mlm-couple --summary --eps 0.25
   mlm-couple --start perturb:1 --resume damage.jsonl passages.txt"""
 
 
 class Lengths(click.ParamType[list[int]]):
-    """One number of tokens or several with commas between."""
+    """A number of tokens, or several with commas between."""
 
     name = "lengths"
 
@@ -56,55 +53,56 @@ class Start(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if not re.fullmatch(r"pair|text|random|burned|perturb:[1-9][0-9]{0,5}", str(value)):
-            self.fail(f"{value!r} is none of pair, text, random, burned, perturb:K with K sites")
+            self.fail(f"{value!r} is not a start; give pair, text, random, burned or perturb:K, with K sites")
         return str(value)
 
 
 @click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several: each is run.")
 @click.option("--length", "lengths", type=Lengths(), metavar="N[,N]...",
-              help="Keep the first N tokens of each text; several are each run. Too short a text is skipped and "
+              help="Keep the first N tokens of each text; each of several is run. Shorter texts are skipped and "
                    "counted.")
 @click.option("--start", type=Start(), metavar="KIND",
-              help="Where the chains start: pair, two consecutive inputs, the default; random, an input and random "
-                   "tokens; burned, two draws of an input after --burn-in; perturb:K, an input and its copy with K "
-                   "sites redrawn; text, the input, the default with --lag.")
+              help="Where the chains start. pair, the default: two consecutive inputs; random: an input and random "
+                   "tokens; burned: an input after two independent burn-ins; perturb:K: an input and its copy with K "
+                   "sites redrawn; text, the default with --lag: the input.")
 @click.option("-p", "--pairs", type=click.IntRange(1), metavar="P",
-              help="Pairs of each input, by default 1; with --start pair pairs in all, by default as many as the input "
-                   "has. Each at every temperature and length.")
+              help="Number of pairs of each input, 1 by default; with --start pair the maximum number of pairs in all. "
+                   "Each is run at every temperature and length.")
 @click.option("--burn-in", type=click.IntRange(0), metavar="N",
-              help="With --start burned, steps each chain first runs alone; 10 sweeps by default.")
+              help="With --start burned, steps that each chain runs alone first. Default: 10 sweeps.")
 @click.option("--coupling", type=click.Choice(["maximal", "race", "quantile"]), default="maximal", show_default=True,
               help="How the two tokens of a step are drawn together.")
 @click.option("--replicas", type=click.IntRange(2), default=2, show_default=True, metavar="R",
-              help="With --coupling race, chains that move together: they have met when all agree.")
+              help="With --coupling race, number of chains that are coupled; they have met when all agree.")
 @click.option("--lag", type=click.IntRange(0), default=0, show_default=True, metavar="L",
               help="The first chain runs L steps ahead: an L-lag coupling.")
-@click.option("--max-steps", type=click.IntRange(1), metavar="N", help="Give a pair up after N steps together.")
+@click.option("--max-steps", type=click.IntRange(1), metavar="N",
+              help="Maximum number of steps of a pair; then it is censored.")
 @click.option("--horizon", type=Real(0, min_open=True), metavar="C",
-              help=f"Give a pair up after C n ln n steps; {DEFAULT_HORIZON:g} by default.")
+              help=f"Maximum number of steps of a pair in units of n ln n. Default: {DEFAULT_HORIZON:g}.")
 @click.option("--emit", type=click.IntRange(1), metavar="N",
-              help="Write the states of both chains every N steps too, to the end, also after they have met.")
+              help="Also write the states of both chains every N steps, to the end, even after they have met.")
 @click.option("--allow", metavar="WORD[,WORD]...",
-              help="Draw these tokens alone, each one piece of the vocabulary; their probabilities are renormalised.")
+              help="Draw only these tokens, each one piece of the vocabulary; their probabilities are renormalised.")
 @click.option("--seed", type=click.IntRange(0), help="Seed; drawn and recorded when absent.")
 @click.option("--cache-mb", type=click.IntRange(0), default=256, show_default=True, metavar="MB",
-              help="Memory for conditionals that were computed before.")
+              help="Memory for the cache of conditionals.")
 @click.option("--resume", type=click.Path(), metavar="FILE",
-              help="Write to FILE; where an interrupted run left it, go on with that run.")
-@click.option("--summarize", is_flag=True, help="Read pair records and write their summaries.")
+              help="Write to FILE; if it holds an interrupted run, continue that run.")
+@summary_option("Read pair records and write their summaries.")
 @click.option("--budget", "budgets", type=Numbers(1e-9, 1e9), default="3,5,10", show_default=True, metavar="B[,B]...",
-              help="With --summarize: the crossover is where the median meeting time passes B n ln n; it depends on B.")
+              help="With --summary: the crossover is the temperature at which the median meeting time passes B n ln n.")
 @click.option("--eps", type=Numbers(1e-9, 1), default="0.25", show_default=True, metavar="E[,E]...",
-              help="With --summarize and lagged pairs: distances whose mixing times are told.")
-@table_options("summarize")
+              help="With --summary and lagged pairs: report t_mix(E) for these total-variation distances.")
+@table_options(summary=True)
 @text_options
 @model_options
 @exact_option
 @spread_options
 def couple(io: Filter, options: CoupleOptions) -> None:
-    """Pairs of as many inputs as fill a batch run together; their records are written in the order of the input."""
-    if options.summarize:
+    """Run as many pairs together as fill a batch; write their records in the order of the input."""
+    if options.summary:
         from mlmglauber.commands.couple.summary import summarise_pairs
 
         summarise_pairs(io, options.budgets, options.eps, options.table)
@@ -115,26 +113,14 @@ def couple(io: Filter, options: CoupleOptions) -> None:
     from mlmglauber.commands.couple.run import CoupleRun
 
     with CoupleRun(io, options) as run, io.reporter.bar("pair records") as progress:
-        in_work: deque[PairJob] = deque()
-        while True:
-            while run.has_room(in_work):
-                pair = run.next_pair(wait=not in_work)
-                if pair is None:
-                    break
-                in_work.append(pair)
-            if not in_work:
-                break
-            run.step(in_work)
-            while in_work and in_work[0].finished:
-                in_work.popleft()
-                progress(1)
+        run.run_jobs(progress)
     if (run.ids or run.too_short) and not run.planned:
         io.reporter.nothing_found = True  # __exit__ has reported why no pair was made
     run.report_end(empty=False)
 
 
 main = record_command(couple, CoupleOptions, DESCRIPTION, EXAMPLES,
-                      Spread(needs_all=("table", "resume", "summarize"), unique_ids=True, check=refuse_pairs))
+                      Spread(needs_all=("table", "resume", "summary"), unique_ids=True, check=refuse_pairs))
 
 if __name__ == "__main__":
     main()

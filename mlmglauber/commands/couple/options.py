@@ -8,7 +8,7 @@ import click
 from mlmglauber.commands.shared.options import MODEL_OPTIONS, ChainOptions
 
 DEFAULT_HORIZON = 25.0
-"""Number of n ln n steps after which a pair is given up, where neither --max-steps nor --horizon is given."""
+"""Maximum number of steps of a pair, in units of n ln n, if neither --max-steps nor --horizon is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +25,7 @@ class CoupleOptions(ChainOptions):
     max_steps: int | None
     horizon: float | None
     emit: int | None
-    summarize: bool
+    summary: bool
     budgets: list[float]
     eps: list[float]
 
@@ -35,23 +35,24 @@ class CoupleOptions(ChainOptions):
         return self.start == "pair"
 
     def in_run_record(self) -> dict[str, Any]:
-        """The options that a run record holds under `options`, and that name the run, but for the batch size."""
-        return self.recorded(*MODEL_OPTIONS, "exact", "seed", "cache_mb", "resume", "summarize", "budgets", "eps",
+        """The options that a run record holds under `options`, without the batch size; they determine the run id."""
+        return self.recorded(*MODEL_OPTIONS, "exact", "seed", "cache_mb", "resume", "summary", "budgets", "eps",
                              "table")
 
     def completed(self) -> "CoupleOptions":
         """The options with the defaults that depend on others; UsageError for options that contradict each other."""
         start = self.start or ("text" if self.lag else "pair")
         if self.max_steps is not None and self.horizon is not None:
-            raise click.UsageError("--max-steps and --horizon exclude each other")
+            raise click.UsageError("--max-steps and --horizon exclude each other; give one of them")
         if self.replicas > 2 and self.coupling != "race":
             raise click.UsageError("--replicas above 2 need --coupling race")
         if self.replicas > 2 and self.lag:
             raise click.UsageError("--lag couples two chains; leave --replicas out")
         if self.lag and start.startswith("perturb"):
-            raise click.UsageError("--lag needs two draws of one law of starts; --start perturb gives none")
+            raise click.UsageError("--lag needs two starts from one distribution, which --start perturb does not give; "
+                                   "use another --start")
         if start == "text" and not self.lag:
-            raise click.UsageError("two chains of one text have met at their start; --start text is for --lag")
+            raise click.UsageError("--start text needs --lag: two chains of one text have met at their start")
         if self.burn_in is not None and start != "burned":
             raise click.UsageError("--burn-in needs --start burned")
         horizon = DEFAULT_HORIZON if self.max_steps is None and self.horizon is None else self.horizon
@@ -59,7 +60,7 @@ class CoupleOptions(ChainOptions):
 
 
 def refuse_pairs(options: CoupleOptions) -> None:
-    """UsageError where two inputs make a pair: --dask may give them to two workers."""
+    """UsageError if two inputs make a pair, since --dask may give them to two workers."""
     if options.completed().takes_pairs:
         raise click.UsageError("--start pair takes two records at a time, which --dask may give to two workers; use "
                                "--shard, or another --start")

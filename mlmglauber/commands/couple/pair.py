@@ -21,10 +21,10 @@ from mlmglauber.stream.records import Record
 LEAD = 10_000
 """Maximum number of steps a pair runs before its states are written; bounds the number of waiting states."""
 SWEEPS = 10
-"""Default burn-in of --start burned."""
+"""Default burn-in of --start burned, in sweeps."""
 
 
-class Text(NamedTuple):
+class StartText(NamedTuple):
     """One input: file:line, id, record."""
 
     place: str
@@ -32,10 +32,10 @@ class Text(NamedTuple):
     record: Record
 
 
-class Plan(NamedTuple):
-    """A pair to run: its texts, their token ids at one length, the temperature, the number of the pair."""
+class PairPlan(NamedTuple):
+    """A pair to run: texts, their token ids at one length, temperature, number of the pair among those of the texts."""
 
-    texts: Sequence[Text]
+    texts: Sequence[StartText]
     ids: Sequence[list[int]]
     tau: float
     number: int
@@ -46,16 +46,16 @@ class Plan(NamedTuple):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """The name, number, temperature and length that tell a pair from the others of a run."""
+        """The name, number, temperature and length, which identify a pair in a run."""
         return self.name, self.number, self.tau, len(self.ids[0])
 
 
 class PairJob:
     """One pair in work: its coupled chains, and the records made of them."""
 
-    def __init__(self, plan: Plan, model: TextModel, name: str, run: str, options: CoupleOptions,
+    def __init__(self, plan: PairPlan, model: TextModel, name: str, run: str, options: CoupleOptions,
                  order: InOrder) -> None:
-        """name: the model's. RecordError, before a place in the output is taken, for a start that is not possible."""
+        """name: of the model. RecordError for an impossible start, before the pair takes its place in the output."""
         self.plan, self.model, self.name, self.run, self.options = plan, model, name, run, options
         n = len(plan.ids[0])
         steps = options.max_steps or max(1, ceil((options.horizon or 0) * (n_log_n(n) or 0)))
@@ -66,18 +66,18 @@ class PairJob:
         self.sink = order.open()
         self.finished = False
         self.inherited: Record = {}
-        for text in reversed(plan.texts):  # of a field that several have, the first one's
+        for text in reversed(plan.texts):  # if several texts have a field, the first one counts
             self.inherited |= {key: value for key, value in text.record.items() if key not in OWN_FIELDS}
 
     def _chains(self) -> list[Chain]:
-        """The chains at their start, before the burn-in, which each runs alone, and the lag of the first one."""
+        """Lead-in chains: each runs the burn-in alone, the first one also the lag."""
         options, plan, n = self.options, self.plan, len(self.plan.ids[0])
         burn_in = 0
         if options.start == "burned":
             burn_in = options.burn_in if options.burn_in is not None else SWEEPS * n
         chains = []
         for replica in range(options.replicas):
-            record = f"{n},{replica}:{plan.name}"  # streams of its own: nothing of them comes again in the joint steps
+            record = f"{n},{replica}:{plan.name}"  # random streams of its own, apart from those of the coupled steps
             draws = Stream(options.known_seed, record, plan.number, "start")
             steps = burn_in + (options.lag if replica == 0 else 0)
             chains.append(lead_in(first_state(self.model, plan.ids, options, replica, draws), steps, tau=plan.tau,
@@ -98,7 +98,7 @@ class PairJob:
         self.sink.close()
         if group.broken is not None:
             raise RecordError(f"pair {self.plan.number} at tau {self.plan.tau:g}, step {group.step + 1}: the model's "
-                              f"conditional at site {group.broken} is not finite; the pair ends here")
+                              f"conditional at site {group.broken} is not finite; the pair is left out")
 
     def _write_states(self, snapshot: Snapshot) -> None:
         plan = self.plan
@@ -142,14 +142,14 @@ def first_state(model: TextModel, ids: Sequence[list[int]], options: CoupleOptio
         return ids[replica]
     state, n = list(ids[0]), len(ids[0])
     tokens = np.flatnonzero(model.allowed)
-    if kind == "random" and (replica > 0 or options.lag):  # with a lag both start from the same law
+    if kind == "random" and (replica > 0 or options.lag):  # with a lag both start from one distribution
         return [int(token) for token in tokens[(draws.uniforms(0, n) * len(tokens)).astype(np.int64)]]
     if kind == "perturb" and replica > 0:
         if int(count) > n:
-            raise RecordError(f"--start perturb:{count} redraws more sites than the {n} of the text; give fewer")
+            raise RecordError(f"--start perturb:{count} redraws more sites than the text has ({n}); give fewer")
         for site in draws.uniforms(0, n).argsort(kind="stable")[: int(count)].tolist():
             others = tokens[tokens != state[site]]
             if not len(others):
-                raise RecordError("a site has no other token to be redrawn to; give another model")
+                raise RecordError("a site has no other token that may be drawn; give another model or --allow")
             state[site] = int(others[int(draws.uniforms(n + site, 1)[0] * len(others))])
     return state

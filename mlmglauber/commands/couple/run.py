@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from mlmglauber.commands.couple.options import CoupleOptions
-from mlmglauber.commands.couple.pair import PairJob, Plan, Text
+from mlmglauber.commands.couple.pair import PairJob, PairPlan, StartText
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import chain_fields, chain_run_id, shard_field, tally_unknown, token_ids
 from mlmglauber.commands.shared.resumable import ResumableRun
@@ -20,41 +20,42 @@ WAITING = 4
 """Maximum number of pairs that are in work or wait to be written, in multiples of the batch size."""
 
 
-class CoupleRun(ResumableRun[CoupleOptions]):
+class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
     """One run of mlm-couple: its run record and its pairs."""
 
     def __init__(self, io: Filter, options: CoupleOptions) -> None:
         super().__init__(io, options)
-        self.shard, io.shard = io.shard, None  # a shard has every Nth pair, and a pair may take two inputs
+        self.shard, io.shard = io.shard, None  # a shard answers every Nth pair, which may take two inputs
         self.reports = self.shard is None or self.shard[0] == 0
-        """Whether this shard reports what concerns all: bad inputs, and records that are passed on."""
+        """Whether this shard reports for all shards: bad inputs, and records that are passed on."""
         self.planned = self.unused = self._passed_on_before = 0
         self.done: set[tuple[Any, ...]] = set()
-        self._plans: Iterator[Plan] = iter(())
-        self._gathered: list[Text] = []
-        self._made: dict[int | None, int] = {}  # number of pairs of --start pair so far, by length
+        self._plans: Iterator[PairPlan] = iter(())
+        self._gathered: list[StartText] = []
+        self._made: dict[int | None, int] = {}
+        """Number of pairs of --start pair so far, by length."""
 
     @property
     def passed_on_before(self) -> int:
-        """Number of records that were passed on into the resumed file before."""
+        """Number of records that the interrupted run passed on into the resumed file."""
         return self._passed_on_before
 
     def report_left_out(self, complete: bool) -> None:
         """Report the texts that are too short or that made no pair."""
         if self.too_short:
-            self._warn(f"{counted(self.too_short, 'start')} of fewer tokens than --length asks for "
+            self._warn(f"{counted(self.too_short, 'start')} with fewer tokens than --length "
                        f"{were(self.too_short)} skipped")
         if self.unused:
             self._warn(f"{counted(self.unused, 'text')} unused: --pairs {self.options.pairs} was reached")
         if self._gathered and complete:
-            self._warn(f"the last {counted(len(self._gathered), 'text')} made no whole pair")
+            self._warn(f"{counted(len(self._gathered), 'text')} at the end of the input unused: too few for a pair")
 
     def _warn(self, text: str) -> None:
         if self.reports:
             self.io.reporter.warn(text)
 
     def start(self, first: Record) -> None:
-        """Open the model and write the run record, or read what an interrupted run left."""
+        """Open the model and write the run record, or continue the file of an interrupted run."""
         options = self.options
         _, described = self.open_chains(exact_width=options.lengths is not None)
         self.coupled = CoupledEngine(self.engine)
@@ -65,11 +66,11 @@ class CoupleRun(ResumableRun[CoupleOptions]):
                         **described, **chain_fields(self.engine.precision.tolerances),
                         "options": asked | {"batch_size": options.batch_size}, **shard_field(self.shard, self.path)}
         if self.path is not None:
-            self._take_up(self.path, head)
+            self._continue(self.path, head)
         else:
             self.output.write(head)
 
-    def next_pair(self, wait: bool) -> PairJob | None:
+    def next_job(self, wait: bool) -> PairJob | None:
         """The next pair to run; None at the end of the input, or when `wait` is off and no input has arrived."""
         while True:
             for plan in self._plans:
@@ -90,12 +91,12 @@ class CoupleRun(ResumableRun[CoupleOptions]):
                 return None
 
     def _take(self, record: Record) -> None:
-        """Gather an input with those before it until they make a start; pass other records on in their place."""
+        """Gather inputs until they make a pair; pass other records on in their place."""
         name = self.new_input(record, write=self.reports)
         if name is None:
             return
         assert self.model is not None
-        text = Text(self.io.place, name, record)
+        text = StartText(self.io.place, name, record)
         lengths = self.options.lengths
         ids = token_ids(self.model, record, min(lengths) if lengths else None)
         if ids is None:
@@ -117,32 +118,32 @@ class CoupleRun(ResumableRun[CoupleOptions]):
         lengths: Sequence[int | None] = self.options.lengths or [None]
         return wanted is not None and all(self._made.get(length, 0) >= wanted for length in lengths)
 
-    def _plan(self, texts: Sequence[Text]) -> Iterator[Plan]:
-        """The pairs of a start: every length, temperature and number."""
+    def _plan(self, texts: Sequence[StartText]) -> Iterator[PairPlan]:
+        """The pairs of these texts: every length, temperature and number."""
         assert self.model is not None
         options = self.options
-        in_all = options.takes_pairs
+        takes_pairs = options.takes_pairs
         lengths: Sequence[int | None] = options.lengths or [None]
         for length in lengths:
-            found: list[list[int] | None] = []
+            tokens: list[list[int] | None] = []
             for text in texts:
                 with self.io.guard(text.place):
-                    found.append(token_ids(self.model, text.record, length))
-            whole = [ids for ids in found if ids is not None]
-            if len(found) < len(texts) or (in_all and self._made.get(length, 0) == options.pairs):
+                    tokens.append(token_ids(self.model, text.record, length))
+            whole = [ids for ids in tokens if ids is not None]
+            if len(tokens) < len(texts) or (takes_pairs and self._made.get(length, 0) == options.pairs):
                 continue
             if len(whole) < len(texts):
                 self.too_short += 1
                 continue
             self._made[length] = self._made.get(length, 0) + 1
             shortest = min(map(len, whole))
-            ids = [tokens[:shortest] for tokens in whole]
+            ids = [each[:shortest] for each in whole]
             for tau in options.tau:
-                for number in range(1 if in_all else options.pairs or 1):
-                    yield Plan(texts, ids, tau, number)
+                for number in range(1 if takes_pairs else options.pairs or 1):
+                    yield PairPlan(texts, ids, tau, number)
 
-    def _take_up(self, path: str, head: Record) -> None:
-        """Read the file of an interrupted run: its pairs are not run again, and a pair that is not whole is cut off."""
+    def _continue(self, path: str, head: Record) -> None:
+        """Read the file of an interrupted run: note its pairs, which are not run again; cut off an incomplete one."""
         resume.continue_file(self.descriptor, path, [head])
         end = size = 0
         with open(path, "rb") as file:
@@ -160,15 +161,13 @@ class CoupleRun(ResumableRun[CoupleOptions]):
         os.ftruncate(self.descriptor, end)
         os.lseek(self.descriptor, 0, os.SEEK_END)
 
-    def has_room(self, pairs: Collection[PairJob]) -> bool:
-        """Whether another pair may join: the batch is not full, and few enough pairs wait to be written."""
+    def has_room(self, jobs: Collection[PairJob]) -> bool:
         rows = self.engine.rows if self.model is not None else 1
-        distinct = sum(pair.group.distinct for pair in pairs if not pair.finished)
-        return distinct < 2 * rows and len(pairs) < WAITING * rows
+        distinct = sum(pair.group.distinct for pair in jobs if not pair.finished)
+        return distinct < 2 * rows and len(jobs) < WAITING * rows
 
-    def step(self, pairs: Collection[PairJob]) -> None:
-        """Advance every pair in work and write the records that are due."""
-        working = [pair for pair in pairs if not pair.finished]
+    def step(self, jobs: Collection[PairJob]) -> None:
+        working = [pair for pair in jobs if not pair.finished]
         self.coupled.advance([pair.group for pair in working])
         for pair in working:
             with self.io.guard(pair.plan.texts[-1].place):

@@ -1,4 +1,4 @@
-"""mlm-couple --summarize: reads pair records and writes their summary records."""
+"""mlm-couple --summary: reads pair records and writes their summaries."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ TOO_FEW = "so few texts, or pairs of one text, leave more than eps open even whe
 
 
 def summarise_pairs(io: Filter, budgets: list[float], eps: list[float], table: str) -> None:
-    """Read all pair records, leave out other records, and write the summaries, or tables of them."""
+    """Read all pair records, leave others out, and write their summaries or tables."""
     pairs: dict[Any, Pair] = {}
 
     def handle(record: Record) -> None:
@@ -28,7 +28,7 @@ def summarise_pairs(io: Filter, budgets: list[float], eps: list[float], table: s
     with io.reporter.bar("records") as progress:
         io.each(handle)
     if not pairs:
-        io.report_missing("pair record", "give what mlm-couple writes without --summarize")
+        io.report_missing("pair record", "give what mlm-couple writes without --summary")
     summaries = list(summarise(list(pairs.values()), budgets, eps))
     for summary in summaries:
         if summary.get("lag_to_try") is not None:
@@ -101,7 +101,7 @@ def _crossover_fields(crossover: Crossover) -> Record:
 
 
 def pair_of(record: Record) -> tuple[Any, Pair]:
-    """The key of a pair record, and the pair; RecordError for a record that mlm-couple did not write."""
+    """The key of a pair record and its numbers; RecordError for one that mlm-couple did not write."""
     kind = [_need(record, name, of) for name, of in (("model", str), ("coupling", str), ("start", str),
                                                      ("lag", int), ("replicas", int))]
     tau, n = float(_need(record, "tau", (int, float))), _need(record, "n", int)
@@ -110,12 +110,14 @@ def pair_of(record: Record) -> tuple[Any, Pair]:
     meeting = record.get("meeting")
     if meeting is None:
         if record.get("censored") is not True:
-            raise RecordError('neither "meeting" nor "censored"; these are not pair records of mlm-couple')
+            raise RecordError('the record has neither "meeting" nor "censored"; give records as mlm-couple wrote them')
     elif not lag <= _need(record, "meeting", int) <= lag + limit:
-        raise RecordError(f'"meeting" {meeting} lies outside the steps that were run; correct it')
+        raise RecordError(f'"meeting" {meeting} lies outside the steps that were run; give records as mlm-couple '
+                          "wrote them")
     sums = record.get("wasserstein")
     if lag and meeting is not None and (not isinstance(sums, list) or not all(type(part) is int for part in sums)):
-        raise RecordError('"wasserstein" is no list of integers; it belongs to a pair with a lag')
+        raise RecordError('"wasserstein" of a pair with a lag is not a list of integers; give records as mlm-couple '
+                          "wrote them")
     steps = None if meeting is None else meeting - lag
     pair = Pair(PairKind(*kind), str(name), tau, n, steps, limit, changed, sums)
     return (run, name, number, tau, n), pair
@@ -124,5 +126,5 @@ def pair_of(record: Record) -> tuple[Any, Pair]:
 def _need(record: Record, name: str, kind: Any) -> Any:
     value = record.get(name)
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise RecordError(f'"{name}" is missing or of another type; these are not pair records of mlm-couple')
+        raise RecordError(f'"{name}" is missing or has another type; give records as mlm-couple wrote them')
     return value

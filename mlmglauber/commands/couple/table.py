@@ -1,4 +1,4 @@
-"""The tables of mlm-couple --summarize."""
+"""The tables of mlm-couple --summary."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -11,17 +11,13 @@ from mlmglauber.commands.shared.tables import (
     interval,
     name,
     number,
+    p_value,
     ratio,
     sentence,
 )
 from mlmglauber.stream.records import Record
 
-
-def _p_value(p: float) -> str:
-    return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
-
-
-MODEL = Column("model", "Model that the chains are of.", lambda row: name(row["model"]))
+MODEL = Column("model", "Model of the chains.", lambda row: name(row["model"]))
 COUPLING = Column("coupling", "How the two tokens of a step are drawn together.", lambda row: name(row["coupling"]))
 START = Column("start", "Where the chains start.", lambda row: name(row["start"]))
 LAG = Column("lag", "Steps that the first chain runs ahead.", lambda row: count(row["lag"]) if row["lag"] else "")
@@ -39,9 +35,9 @@ MEETINGS = Table("Meeting times, steps together", (
     Column("upper quartile", "The step by which three quarters of the pairs have met (Kaplan-Meier).",
            lambda row: number(row["upper_quartile"], 0)),
     Column("median / (n ln n)", "The median in units of n ln n.", lambda row: number(row["median_n_log_n"])),
-    Column("restricted mean", "Mean of the meeting time cut at the step to which all pairs were watched.",
+    Column("restricted mean", "Mean of the meeting time cut at the step to which all pairs were run.",
            lambda row: number(row["restricted_mean"], 0)),
-    Column("watched to step", "Steps that every pair was watched.", lambda row: count(row["horizon"])),
+    Column("watched to step", "Steps to which every pair was run, or met.", lambda row: count(row["horizon"])),
 ))
 GROWTH = Table("Growth with n", (
     *KIND, TAU,
@@ -51,7 +47,7 @@ GROWTH = Table("Growth with n", (
     Column("exponential rate a site", "k of medians that grow as n ln n times e^(k n), with its 95 % interval; 0 is "
            "n ln n.", lambda row: interval(row["growth"], row["growth_low"], row["growth_high"], 3)),
     Column("p, faster than n ln n", "One-sided log-rank test of T / (n ln n), the shortest against the longest length.",
-           lambda row: figure(row["growth_p"], _p_value)),
+           lambda row: figure(row["growth_p"], p_value)),
     Column("why not", "Why C or the rate has no value.",
            lambda row: sentence(row["c_reason"] or row["growth_reason"])),
 ))
@@ -60,7 +56,7 @@ CROSSOVER = Table("Crossover: the temperature at which the median passes the bud
     Column("budget / (n ln n)", "A --budget.", lambda row: number(row["budget"], 1)),
     Column("tau*", "The temperature at which half of the pairs take longer than the budget, with its 95 % interval.",
            lambda row: interval(row["crossover"], row["crossover_low"], row["crossover_high"])),
-    Column("why no crossover", "Why there is none.", lambda row: sentence(row["crossover_reason"])),
+    Column("why no crossover", "Why it has no value.", lambda row: sentence(row["crossover_reason"])),
 ))
 TREND = Table("Rise of the crossover", (
     *KIND,
@@ -71,13 +67,13 @@ TREND = Table("Rise of the crossover", (
 ))
 BOUNDS = Table("L-lag bounds", (
     *KIND, TAU, N,
-    Column("bound(0)", "Bound on the distance to stationarity at step 0; above 1 it says nothing.",
+    Column("bound(0)", "Bound on the distance to stationarity at step 0; a bound above 1 excludes nothing.",
            lambda row: number(row["first"])),
-    Column("eps", "Distance that counts as mixed, an --eps.", lambda row: number(row["eps"])),
+    Column("eps", "Distance to stationarity, an --eps.", lambda row: number(row["eps"])),
     Column("t_mix(eps) <=", "First step at which the estimated bound is at eps or below.",
            lambda row: number(row["t"], 0)),
     Column("t_mix 95 % end", "Upper end of the 95 % interval of t_mix.", lambda row: number(row["t_high"], 0)),
-    Column("why no bound", "Why there is none.", lambda row: sentence(row["bound_reason"])),
+    Column("why no bound", "Why it has no value.", lambda row: sentence(row["bound_reason"])),
 ))
 TABLES = (MEETINGS, GROWTH, CROSSOVER, TREND, BOUNDS)
 

@@ -1,4 +1,4 @@
-"""mlm-drift: how far chains have gone from where they started."""
+"""mlm-drift: how far the embeddings of chains move from a reference."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ from mlmglauber.commands.drift.options import DriftOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.option_types import Numbers
-from mlmglauber.commands.shared.options import table_options
+from mlmglauber.commands.shared.options import summary_option, table_options
 from mlmglauber.commands.shared.table_output import shown, write_tables
 from mlmglauber.stream.errors import MixedRecordsError, RecordError
 from mlmglauber.stream.printable import counted
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 DESCRIPTION = (
     "Replace `embedding` by `drift`, 1 - cosine similarity to the chain's first record.\n\n"
-    "Streams; holds one vector a chain. --summary writes, at the end, one record for each chain, each temperature and "
-    "length, and each temperature, and holds 24 bytes a state."
+    "Streams; keeps one vector a chain. --summary writes, at the end, one record for each chain, each temperature and "
+    "length, and each temperature, and keeps 24 bytes a state."
 )
 
 EXAMPLES = """\
@@ -33,38 +33,38 @@ EXAMPLES = """\
 
 
 @click.option("--reference", default="first", show_default=True, metavar="first|previous|FILE",
-              help="Drift from the chain's first record, from the one before, or from the embeddings in FILE: "
-                   "by id, or for all when there is one.")
-@click.option("--summary", is_flag=True, help="Summaries in the place of the records.")
+              help="Drift from the chain's first record, from the record before, or from an embedding in FILE: that "
+                   "of the same id, or the only one.")
+@summary_option("Write summaries in place of the records.")
 @click.option("--threshold", type=Numbers(0, 2), default="0.5", show_default=True, metavar="D[,D]...",
-              help="Drifts whose hitting times the summary tells; a state at D or above is a hit.")
-@table_options("summary")
+              help="With --summary, write the hitting times of these drifts; a state at D or above is a hit.")
+@table_options(summary=True)
 def drift(io: Filter, options: DriftOptions) -> None:
-    """Records pass one at a time; a record without an embedding passes as it is, or not at all under --summary."""
+    """Answer one record after the other. One without an embedding passes unchanged; --summary leaves it out."""
     fixed = None
     if options.reference not in ("first", "previous"):
         from mlmglauber.commands.drift.reference import References
 
         fixed = References(io, options.reference)
     chains = _Chains(fixed, options.reference == "previous")
-    kept = _all_series(io, fixed is not None) if options.summary else None
+    series = _all_series(io, fixed is not None) if options.summary else None
 
     def handle(record: Record) -> None:
         progress(1)
-        chains.see(record)
+        chains.count(record)
         if has_vector(record):
             key, vector = chains.replace(record)
-            if kept is not None:
-                kept.add(key, record, vector)
-        if kept is None:
+            if series is not None:
+                series.add(key, record, vector)
+        if series is None:
             io.output.write(record)
 
     with io.reporter.bar("records") as progress:
         io.each(handle)
-    if not chains.found:
+    if not chains.has_vectors:
         io.report_missing("record with an `embedding`", "give what mlm-embed writes", empty=options.summary)
-    elif kept is not None:
-        _write_summary(io, kept, options.threshold, options.table)
+    elif series is not None:
+        _write_summary(io, series, options.threshold, options.table)
 
 
 def _all_series(io: Filter, fixed: bool) -> "AllSeries":
@@ -74,7 +74,7 @@ def _all_series(io: Filter, fixed: bool) -> "AllSeries":
 
 
 class _Chains:
-    """The reference of each chain, and the one embedder that all records must share."""
+    """The reference of each chain, and the embedder that all records must share."""
 
     def __init__(self, fixed: "References | None", previous: bool) -> None:
         from mlmglauber.measures.drift.cosine import Reference
@@ -85,24 +85,24 @@ class _Chains:
         self._references: dict[Any, Reference] = {}
         self._embedder: Any = ()
         self._inputs = -1
-        self.found = False
+        self.has_vectors = False
         """Whether a record had an embedding."""
 
-    def see(self, record: Record) -> None:
-        """Count an input: what has no id is called by its place among them."""
+    def count(self, record: Record) -> None:
+        """Count an input; a record without an id is named by its place among the inputs."""
         self._inputs += is_input(record)
 
     def replace(self, record: Record) -> "tuple[Any, Vector]":
-        """Put drift in the place of a record's embedding; the key of its chain, and the embedding."""
-        self.found = True
+        """Replace the embedding of a record by its drift; the key of its chain, and the embedding."""
+        self.has_vectors = True
         (embedder,) = names_of(record, "embedder")
         record.pop("embedder", None)
         if self._embedder == ():
             self._embedder = embedder
         if embedder != self._embedder:
             first = shown_name(self._embedder)
-            raise MixedRecordsError(f"embeddings of two models ({first} and {shown_name(embedder)}) have no distance;"
-                                    " embed all records with one model")
+            raise MixedRecordsError(f"embeddings of two models ({first} and {shown_name(embedder)}) cannot be "
+                                    "compared; embed all records with one model")
         vector = self._unpack(record.pop("embedding"))
         key = chain_key(record)
         if self._fixed is not None:
@@ -115,7 +115,7 @@ class _Chains:
             elif self._previous:
                 self._references[key] = self._reference(vector)
         if len(vector) != len(reference.vector):
-            raise RecordError(f"an embedding of {len(vector)} dimensions, its reference has {len(reference.vector)}; "
+            raise RecordError(f"the embedding has {len(vector)} dimensions, its reference has {len(reference.vector)}; "
                               "embed all records with one model")
         drift, reason = reference.drift(vector)
         record["drift"] = drift
@@ -127,7 +127,7 @@ class _Chains:
 def _write_summary(io: Filter, series: "AllSeries", thresholds: list[float], table: str) -> None:
     from mlmglauber.commands.drift.summary import summarise
 
-    summaries = _watched(io, summarise(series.all(), thresholds))
+    summaries = _with_warnings(io, summarise(series.all(), thresholds))
     if shown(io, table):
         from mlmglauber.commands.drift.table import drift_tables
 
@@ -137,15 +137,16 @@ def _write_summary(io: Filter, series: "AllSeries", thresholds: list[float], tab
         io.output.write(summary)
 
 
-def _watched(io: Filter, summaries: Iterable[Record]) -> Iterator[Record]:
-    """The same summaries; a line on standard error for each group whose chains do not all count."""
+def _with_warnings(io: Filter, summaries: Iterable[Record]) -> Iterator[Record]:
+    """The same summaries; warns of each group in which chains or steps are left out."""
     for summary in summaries:
         if summary["over"] == "group":
             group = f"tau {summary['tau']}, n {summary['n']}: "
             if (cut := summary["diagnostics"].get("cut")) is not None:
                 io.reporter.warn(group + cut)
             if (left := summary.get("coupled_left_out")) is not None:
-                io.reporter.warn(group + f"{counted(left, 'chain')} left out, coupled with one that counts")
+                io.reporter.warn(group + f"{counted(left, 'chain')} left out of the summary: coupled with one that "
+                                         "counts")
         yield summary
 
 

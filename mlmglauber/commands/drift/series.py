@@ -1,4 +1,4 @@
-"""mlm-drift --summary: the states of the input as the series of their chains."""
+"""mlm-drift --summary: collects the drifts of each chain in a series."""
 
 from math import isfinite, nan
 from typing import Any
@@ -14,7 +14,7 @@ from mlmglauber.stream.records import Record, step_of, tau_and_n
 class AllSeries:
     """The series of all chains, and one reference for all chains of a law, temperature and length.
 
-    fixed: whether drift is from embeddings of a file, not from a chain's own records; times then count from step 0.
+    fixed: whether the references come from a file, not from the chains; times are then counted from step 0.
     """
 
     def __init__(self, io: Filter, fixed: bool) -> None:
@@ -23,7 +23,7 @@ class AllSeries:
         self._common: dict[Any, Reference] = {}
 
     def add(self, key: Any, record: Record, vector: Vector) -> None:
-        """One state: its record, with `drift` in it, and its vector."""
+        """Take a state: its record with the field `drift`, and its embedding."""
         series = self._chains.get(key)
         if series is None:
             series = self._begin(key, record)
@@ -33,11 +33,11 @@ class AllSeries:
         if common is None or common.reason is not None:
             common = Reference(vector)
         if len(vector) != len(common.vector):
-            raise RecordError(f"an embedding of {len(vector)} dimensions, those before have {len(common.vector)}; "
+            raise RecordError(f"the embedding has {len(vector)} dimensions, those before have {len(common.vector)}; "
                               "embed all records with one model")
         pll = record.get("pll")
         if pll is not None and (type(pll) not in (int, float) or not isfinite(pll)):
-            raise RecordError(f'"pll" is {json_kind(pll)}, no log-likelihood; give state records of mlm-sample')
+            raise RecordError(f'"pll" is {json_kind(pll)}, not a log-likelihood; give states as mlm-sample wrote them')
         distance, _ = common.drift(vector)
         self._common[group], self._chains[key] = common, series
         series.steps.append(step)

@@ -13,6 +13,7 @@ from mlmglauber.commands.shared.tables import (
     interval,
     name,
     number,
+    p_value,
     ratio,
     sentence,
 )
@@ -24,7 +25,7 @@ LAW = law_columns(lambda row: row[0])
 
 
 def _between(key: str, digits: int) -> Any:
-    """A value of which both ends are known: the upper one, with "<=" where the lower one says nothing."""
+    """An interval-censored value: its upper end, with "<=" if the lower end is no more than one step."""
 
     def cell(row: Any) -> Cell:
         part = row[1]
@@ -39,19 +40,15 @@ def _between(key: str, digits: int) -> Any:
 
 
 def _step(row: Record, key: str) -> float:
-    """What one step is worth: the least time that is anything. A median is in steps, C in units of n ln n."""
+    """One step in the unit of a value: a median is in steps, C in units of n ln n."""
     from mlmglauber.measures.statistics.scaling import n_log_n
 
     return 1.0 if key == "median" else 1.0 / (n_log_n(row.get("n") or 0) or 1.0)
 
 
-def _p_value(p: float) -> str:
-    return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
-
-
 THRESHOLD = Column("threshold", "The drift that counts as a hit; a row for each --threshold.",
                    lambda row: number(row[1]["threshold"]))
-C = "Hitting time in units of n ln n, of the latest times that the looks leave open"
+C = "Hitting time in units of n ln n, at the latest times that the records allow"
 GROUPS = Table("Drift by temperature and length", (
     *LAW, TAU, N,
     Column("chains", "Number of chains; of two coupled ones the first.", lambda row: count(row[0]["chains"])),
@@ -63,15 +60,15 @@ GROUPS = Table("Drift by temperature and length", (
     THRESHOLD,
     Column("hits", "Chains that reached the threshold, of all.",
            lambda row: ratio(row[1]["hits"], row[1]["hits"] + row[1]["censored"])),
-    Column("seen every", "The longest time between two looks at a chain, steps; 1 where every change is seen.",
+    Column("seen every", "The longest time between two records of a chain, steps; 1 where every change is recorded.",
            lambda row: count(row[1]["resolution"])),
-    Column("median hitting time", "Kaplan-Meier median of the steps from a chain's first record to the first look at "
+    Column("median hitting time", "Kaplan-Meier median of the steps from a chain's first record to the first one at "
            "or above the threshold, with its 95 % interval; a dash where it was not reached. <= where half of the "
-           "chains were at the threshold by their first look behind the start, so that no more is known.",
+           "chains were at the threshold by their second record, which is an upper bound only.",
            _between("median", 0)),
     Column("C = T / (n ln n)", f"{C}, with its 95 % interval; <= as of the median.", _between("c", 2)),
-    Column("R-hat", "Rank-normalised split R-hat of the distances to one reference that all chains share, in the "
-           "second halves; near 1 when chains agree.", lambda row: number(row[0]["diagnostics"].get("rhat_rank"))),
+    Column("R-hat", "Rank-normalised split R-hat of the distances to one reference for all chains, in the second "
+           "halves; near 1 when chains agree.", lambda row: number(row[0]["diagnostics"].get("rhat_rank"))),
     Column("ESS", "Effective sample size of these distances over all chains (bulk); a dash below 10 draws a chain, or "
            "where it is not known.", lambda row: number(row[0]["diagnostics"].get("ess_bulk"), 0)),
 ))
@@ -84,7 +81,7 @@ GROWTH = Table("Growth of hitting times with n", (
     Column("exponential rate a site", "k of medians that grow as n ln n times e^(k n), with its 95 % interval; 0 is "
            "n ln n.", lambda row: interval(row[1]["growth"], row[1]["growth_low"], row[1]["growth_high"], 3)),
     Column("p, faster than n ln n", "One-sided log-rank test of T / (n ln n), the shortest against the longest length.",
-           lambda row: figure(row[1]["growth_p"], _p_value)),
+           lambda row: figure(row[1]["growth_p"], p_value)),
     Column("why not", "Why C or the rate has no value.",
            lambda row: sentence(row[1]["c_reason"] or row[1]["growth_reason"])),
 ))
@@ -96,16 +93,16 @@ def _ends(key: str) -> Any:
 
 PLL = Table("Pseudo-log-likelihood a token, nats: mean over chains, 95 % interval over texts", (
     *LAW, TAU, N,
-    Column("at the start", "Of the first records of the chains.", _ends("pll_start")),
+    Column("at the start", "Mean over the first records of the chains.", _ends("pll_start")),
     Column("in the second half", "Mean over the second half of each chain's time.", _ends("pll_plateau")),
-    Column("change", "The latter less the former, chain by chain: near 0 or above where chains wander between likely "
-           "texts, far below where they dissolve into noise.", _ends("pll_change")),
+    Column("change", "The second less the first, chain by chain: near 0 or above if chains move between likely texts, "
+           "far below if they dissolve into noise.", _ends("pll_change")),
 ))
 TABLES = (GROUPS, GROWTH, PLL)
 
 
 def drift_tables(summaries: Sequence[Record]) -> list[Table]:
-    """A row for each law, temperature, length and threshold; growth over several lengths; pll where it is told."""
+    """A row for each law, temperature, length and threshold; growth over several lengths; pll where it was recorded."""
     groups = [summary for summary in summaries if summary["over"] == "group"]
     taus = [summary for summary in summaries if summary["over"] == "tau" and len(summary["lengths"]) > 1]
     return [GROUPS.of((group, hitting) for group in groups for hitting in group["hitting"]),

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from mlmglauber.models.embedder import Embedded, Embedder
 
 DESCRIPTION = (
-    "Add `embedding`, a sentence embedding of `text`, to every record that has a text; the others pass.\n\n"
-    "Streams, in constant memory; identical texts are embedded once. --pca holds all records. A text that the model "
+    "Add `embedding`, a sentence embedding of `text`, to every record that has a text; pass the others on.\n\n"
+    "Streams, in constant memory; identical texts are embedded once. --pca keeps all records. A text that the model "
     "cuts short is marked `truncated` and counted."
 )
 
@@ -28,9 +28,8 @@ EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-embed --encoding base64
   mlm-embed --pca 2 states.jsonl > plane.jsonl"""
 
-
 OWN_FIELDS = ("truncated", "text_tokens", "embedding_reason")
-"""Fields that an embedding before this one may have left."""
+"""Fields of an earlier embedding, which are removed."""
 
 
 @click.option("-m", "--model", default="all-MiniLM-L6-v2", show_default=True, envvar="MLM_EMBEDDER", show_envvar=True,
@@ -40,41 +39,41 @@ OWN_FIELDS = ("truncated", "text_tokens", "embedding_reason")
 @click.option("--dims", type=click.IntRange(1), metavar="K", help="Keep the first K dimensions.")
 @click.option("--normalize", is_flag=True, help="Scale each embedding to length 1.")
 @click.option("--prompt", metavar="TEXT", help="Put TEXT before each text, as it stands.")
-@click.option("--prompt-name", metavar="NAME", help="Put the model's own prompt of that name before each text; by "
-              "default its default prompt, where it has one.")
+@click.option("--prompt-name", metavar="NAME", help="Put the model's own prompt of this name before each text. "
+              "Default: its default prompt, if it has one.")
 @click.option("--pca", type=click.IntRange(1), metavar="K",
-              help="Replace embeddings by their first K principal components, as far as there are so many; holds all "
+              help="Replace embeddings by their first K principal components, or fewer if there are fewer; keeps all "
                    "records in memory.")
-@click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Texts a forward pass.")
+@click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Texts of a forward pass.")
 @text_options
 @device_options
 @spread_options
 def embed(io: Filter, options: EmbedOptions) -> None:
-    """Records as they come, in batches of what has arrived."""
+    """Embed records in batches of those that have arrived."""
     if options.prompt is not None and options.prompt_name is not None:
-        raise click.UsageError("--prompt and --prompt-name exclude each other")
-    job = _EmbedRun(io, options)
+        raise click.UsageError("--prompt and --prompt-name exclude each other; give one of them")
+    run = _EmbedRun(io, options)
     with io.reporter.bar("records") as progress:
         for batch in io.batches(options.batch_size, plain_text=True):
-            job.add(batch)
+            run.add(batch)
             progress(len(batch))
-    job.finish()
+    run.finish()
 
 
 def _is_text(record: Record) -> bool:
-    """Whether a record is to have an embedding: a state with masked sites has none."""
+    """Whether a record gets an embedding: it has a text, and no masked sites."""
     return "text" in record and not has_masks(record)
 
 
 class _EmbedRun:
-    """The embedder, opened when the first text comes, and the records that --pca holds back."""
+    """One run: the embedder, opened when the first text comes, and the records that --pca keeps to the end."""
 
     def __init__(self, io: Filter, options: EmbedOptions) -> None:
         self.io, self.options, self.pca = io, options, options.pca
         self.embedder: Embedder | None = None
         self.truncated = 0
-        self.headed = False
-        self.held: list[Record] = []
+        self.has_head = False
+        self.records: list[Record] = []
         self.vectors: list[Any] = []
 
     def add(self, batch: list[tuple[str, Record]]) -> None:
@@ -86,12 +85,12 @@ class _EmbedRun:
                 good.append((place, record))
         texts = [record["text"] for _, record in good if _is_text(record)]
         if texts:
-            found = self._open().encode(texts)
+            embedded = self._open().encode(texts)
         row = 0
         for place, record in good:
             if _is_text(record):
                 with self.io.guard(place):
-                    self._embed(record, found, row)
+                    self._embed(record, embedded, row)
                     self._out(record)
                 row += 1
             else:
@@ -103,30 +102,30 @@ class _EmbedRun:
         self.io.output.flush()
 
     def _out(self, record: Record) -> None:
-        """Write a record, or hold it until all are here."""
+        """Write a record; with --pca keep it until all have come."""
         if self.pca is None:
             self.io.output.write(record)
         else:
-            self.held.append(record)
+            self.records.append(record)
 
-    def _embed(self, record: Record, found: "Embedded", row: int) -> None:
-        """Add to a record what was found for its text; RecordError for a vector that cannot be used."""
+    def _embed(self, record: Record, embedded: "Embedded", row: int) -> None:
+        """Add the embedding of its text to a record; RecordError if it is not finite."""
         import numpy as np
 
-        vector, tokens = found.vectors[row], int(found.tokens[row])
+        vector, tokens = embedded.vectors[row], int(embedded.tokens[row])
         assert self.embedder is not None
         if not np.isfinite(vector).all():
             raise RecordError("the embedding is not finite; shorten the text, or use another model")
-        if found.truncated[row] and self.io.strict:
-            raise RecordError(f"a text of {tokens} tokens, the model takes {self.embedder.max_tokens}; shorten it, or "
-                              "leave --strict out")
-        if not self.headed and self.pca is None:
+        if embedded.truncated[row] and self.io.strict:
+            raise RecordError(f"the text has {tokens} tokens, but the model takes at most {self.embedder.max_tokens}; "
+                              "shorten it, or leave --strict out")
+        if not self.has_head and self.pca is None:
             self.io.output.write(self._run_record({}))
-            self.headed = True
+            self.has_head = True
         record["embedder"] = self.embedder.identity
         for field in OWN_FIELDS:
             record.pop(field, None)
-        if found.truncated[row]:
+        if embedded.truncated[row]:
             record |= {"truncated": True, "text_tokens": tokens}
             self.truncated += 1
         if self.pca is None:
@@ -157,21 +156,22 @@ class _EmbedRun:
                 **self.embedder.describe(), **more, "options": recorded}
 
     def finish(self) -> None:
-        """Under --pca everything is written here: the projection needs all records."""
+        """End the input; with --pca all records are projected and written here."""
         if self.vectors:
             self._project()
         else:
-            for record in self.held:
+            for record in self.records:
                 self.io.output.write(record)
         if self.truncated:
             assert self.embedder is not None
             self.io.reporter.warn(f"{counted(self.truncated, 'text')} of more than {self.embedder.max_tokens} tokens "
                                   f"{were(self.truncated)} cut short (`truncated`)")
         if self.embedder is None:
-            self.io.report_missing("record with a `text`", "--text-field names the field that holds it", empty=False)
+            self.io.report_missing("record with a `text`", "name the field that holds it with --text-field",
+                                   empty=False)
 
     def _project(self) -> None:
-        """Components in the place of embeddings; where the vectors span fewer dimensions, so many and the reason."""
+        """Replace embeddings by principal components; with a reason if the vectors span fewer dimensions than K."""
         import numpy as np
 
         from mlmglauber.measures.drift.projection import project
@@ -185,12 +185,12 @@ class _EmbedRun:
             why = (f"{counted(len(self.vectors), 'embedding')} of {counted(rank, 'dimension')} "
                    f"about their mean, {self.pca} asked for")
             reason = {"pca_reason": why}
-            self.io.reporter.warn(f"--pca {self.pca}: {why}; the others are left out")
+            self.io.reporter.warn(f"--pca {self.pca}: {why}; the missing components are left out")
         self.io.output.write(self._run_record({"pca_explained": explained, **reason}))
         space = hashlib.blake2b(np.vstack([projection.mean, projection.components]).astype("<f4").tobytes(),
                                 digest_size=2).hexdigest()
         points = iter(projection.points.astype(np.float32))
-        for record in self.held:
+        for record in self.records:
             if _is_text(record):
                 point = next(points)
                 record["embedding"] = self._packed(point) if rank else None

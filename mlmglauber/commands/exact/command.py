@@ -1,4 +1,4 @@
-"""mlm-exact: a model restricted to few tokens a site, solved."""
+"""mlm-exact: solves the chain of a model that is restricted to few tokens a site."""
 
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = (
     "Restrict a model to few tokens a site and solve the Glauber chain exactly: stationary law, second eigenvalue, "
-    "mixing time, influences and the bound that they give, incompatibility, escape.\n\n"
+    "mixing time, influences and the bound that follows from them, incompatibility, escape.\n\n"
     "Reads texts or records with `text` or `ids`; writes one `exact` record a text and temperature. The conditionals "
     "are computed once for all temperatures."
 )
@@ -33,39 +33,40 @@ EXAMPLES = """\
 
 @click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several.")
-@click.option("--vocab", metavar="WORD[,WORD]...", help="The tokens of every free site, each one piece.")
+@click.option("--vocab", metavar="WORD[,WORD]...",
+              help="The tokens of every free site, each one piece of the vocabulary.")
 @click.option("--top", type=click.IntRange(1), metavar="M",
-              help="The M likeliest tokens of each free site given the rest of the text, its own token among them.")
+              help="The M likeliest tokens of each free site given the rest of the text, including its own token.")
 @click.option("--sites", type=Sites(), metavar="SITES",
-              help="The free sites, from 0 on, as in 0,3,5-7; the others keep their tokens. By default all, or those "
-              "that a state's chain moves.")
+              help="The free sites, from 0 on, as in 0,3,5-7; the others keep their tokens. Default: all, or those of "
+                   "a state's chain.")
 @click.option("--length", type=click.IntRange(1), metavar="N",
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
 @click.option("--max-states", type=click.IntRange(1), default=20_000, show_default=True, metavar="N",
-              help="Refuse a text with more states than that.")
+              help="Maximum number of states of a text.")
 @click.option("--eps", type=Real(0, 1, min_open=True, max_open=True), default=0.25, show_default=True,
-              metavar="EPS", help="The distance from stationarity that counts as mixed.")
+              metavar="EPS", help="Distance to stationarity in the mixing time.")
 @click.option("--likeliest", type=click.IntRange(0), default=5, show_default=True, metavar="K",
-              help="Tell the K likeliest states.")
+              help="Write the K likeliest states.")
 @click.option("--influences", is_flag=True, help="Write the matrix of influences too.")
 @click.option("--compare", type=click.Path(), metavar="FILE",
-              help="States of mlm-sample under the same restriction, held against the exact law.")
-@table_options(by_default=False)
+              help="Compare the exact law with these states of mlm-sample under the same restriction.")
+@table_options()
 @text_options
 @model_options
 def exact(io: Filter, options: ExactOptions) -> None:
-    """One text at a time: its conditionals, then its chain at each temperature."""
+    """Solve one text after the other: its conditionals, then its chain at each temperature."""
     if (options.vocab is None) == (options.top is None):
-        raise click.UsageError("give --vocab or --top, and not both")
+        raise click.UsageError("give either --vocab or --top")
     from mlmglauber.commands.exact.records import Sampled, records
     from mlmglauber.commands.shared.inputs import Inputs
     from mlmglauber.models.opening import open_model
 
-    # All rows of a text are of one length: none is padded.
+    # All rows of a text have one length, so none is padded.
     solved: list[Record] = []
     keep = solved.append if options.table in TABLE_FORMS else None
     inputs = Inputs(io, options, options.in_run_record(), opener=partial(open_model, exact_width=True),
-                    write=None if keep is None else lambda record: None)  # a table shows no records that pass
+                    write=None if keep is None else lambda record: None)  # a table has no place for records that pass
     inputs.summed = keep is not None
     sampled = Sampled(io, options.compare) if options.compare is not None else None
     for batch in inputs.batches(1):
@@ -81,7 +82,7 @@ def exact(io: Filter, options: ExactOptions) -> None:
 
 
 def _restriction(inputs: "Inputs", options: ExactOptions, text: "Input") -> "Restriction":
-    """The states of a text; RecordError when they are too many."""
+    """The states of a text; RecordError if there are too many."""
     import numpy as np
 
     from mlmglauber.measures.exact.restriction import Restriction, likeliest
@@ -92,7 +93,7 @@ def _restriction(inputs: "Inputs", options: ExactOptions, text: "Input") -> "Res
     frozen = text.frozen(None)
     sites = options.sites if options.sites is not None else [site for site in range(n) if site not in frozen]
     if sites[-1] >= n:
-        raise RecordError(f"--sites names site {sites[-1]}, the text has sites 0 to {n - 1}")
+        raise RecordError(f"--sites names site {sites[-1]}, but the text has sites 0 to {n - 1} only; leave it out")
     ids = np.array(text.ids)
     if options.vocab is not None:
         choices = [tokens_of(inputs.model, options.vocab, "--vocab")] * len(sites)
@@ -101,8 +102,8 @@ def _restriction(inputs: "Inputs", options: ExactOptions, text: "Input") -> "Res
         choices = likeliest(text.model, ids, sites, options.top)
     space = Restriction(ids, sites, choices)
     if space.states > options.max_states:
-        raise RecordError(f"{space.states} states ({' x '.join(map(str, space.shape))}), --max-states allows "
-                          f"{options.max_states}; give fewer tokens or --sites, or allow more")
+        raise RecordError(f"the text has {space.states} states ({' x '.join(map(str, space.shape))}), --max-states "
+                          f"allows {options.max_states}; give fewer tokens or --sites, or raise --max-states")
     return space
 
 

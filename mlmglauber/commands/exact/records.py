@@ -1,4 +1,4 @@
-"""The records of mlm-exact: what a restricted chain's solution says, and what sampled states say of it."""
+"""The records of mlm-exact: the exact solution of a restricted chain, and its comparison with sampled states."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -22,83 +22,83 @@ from mlmglauber.stream.records import Record
 
 def records(inputs: Inputs, options: ExactOptions, text: Input, space: Restriction,
             sampled: "Sampled | None") -> Iterator[Record]:
-    """One record for each temperature; the conditionals are computed once."""
+    """One record for each temperature; the conditionals are computed once for all."""
     model = inputs.model
     assert model is not None
     try:
         with inputs.io.reporter.bar(f"records: conditionals of {text.name}", space.rows) as progress:
             base = space.log_probs(model, model.rows, progress)
     except NotFiniteError as error:
-        raise RecordError(f"the model's conditional at site {error.row} is no law over its tokens; choose others"
-                          ) from error
+        raise RecordError(f"the model's conditional at site {error.row} is not a distribution over the chosen "
+                          "tokens; choose other tokens") from error
     warm = FiniteChain(space.shape, base, 1.0)
-    basins, found, given = attractors(warm), rectangles(space.shape, base), space.place(text.ids)
+    basins, deltas, start = attractors(warm), rectangles(space.shape, base), space.place(text.ids)
     for tau in options.tau:
-        exact = solve(FiniteChain(space.shape, base, tau), basins, found, options.eps, given)
+        exact = solve(FiniteChain(space.shape, base, tau), basins, deltas, options.eps, start)
         record: Record = {"type": "exact", "run": inputs.run, "id": text.name, "tau": tau, "n": len(text.ids),
                           "text": model.decode(text.ids), "sites": space.sites,
                           "choices": [[model.decode([int(token)]) for token in tokens] for tokens in space.choices],
                           "states": space.states, "eps": options.eps}
-        record |= _law(exact, model, space, options.likeliest) | _mixing(exact, given)
-        record |= _influence(exact, options.influences) | _incompatibility(exact, found, tau)
+        record |= _law(exact, model, space, options.likeliest) | _mixing(exact, start)
+        record |= _influence(exact, options.influences) | _incompatibility(exact, deltas, tau)
         if sampled is not None:
             assert inputs.chains is not None
             record["compare"] = sampled.against(exact, space, text.name, tau, inputs.chains)
         yield text.answer(record)
 
 
-def _told(values: Record, reasons: Record) -> Record:
-    """Values with the reasons of those that are null."""
+def _with_reasons(values: Record, reasons: Record) -> Record:
+    """Fields, with `NAME_reason` for each that is null and has a reason."""
     missing = {name: reason for name, reason in reasons.items() if name in values and values[name] is None}
     return values | {f"{name}_reason": reason for name, reason in missing.items()}
 
 
 def _law(exact: Exact, model: TextModel, space: Restriction, count: int) -> Record:
     if exact.law is None:
-        return _told({"likeliest": None, "basin": None}, exact.reasons)
+        return _with_reasons({"likeliest": None, "basin": None}, exact.reasons)
     states = []
     for state in np.argsort(-exact.law, kind="stable")[:count].tolist():
         ids, escape = space.ids(state), float(exact.escape[state])
-        states.append(_told({"text": model.decode(ids), "ids": ids, "probability": float(exact.law[state]),
+        states.append(_with_reasons({"text": model.decode(ids), "ids": ids, "probability": float(exact.law[state]),
                              "escape": escape, "residence": 1 / escape if escape > 0 else None},
                             {"residence": "the state is never left"}))
     basin = exact.basin
     assert basin is not None
-    told = {"states": basin.states, "mass": basin.mass, "conductance": basin.conductance}
+    fields = {"states": basin.states, "mass": basin.mass, "conductance": basin.conductance}
     error = {} if exact.error is None else {"law_error": exact.error}
-    return {"likeliest": states, **error, "basin": _told(told, {"conductance": basin.reason})}
+    return {"likeliest": states, **error, "basin": _with_reasons(fields, {"conductance": basin.reason})}
 
 
-def _mixing(exact: Exact, given: int | None) -> Record:
+def _mixing(exact: Exact, start: int | None) -> Record:
     mixing, second = exact.mixing, exact.second
-    told = {"second_modulus": second.modulus, "second_complex": second.is_complex, "tmix": mixing.worst,
+    fields = {"second_modulus": second.modulus, "second_complex": second.is_complex, "tmix": mixing.worst,
             "tmix_exact": mixing.exact, "tmix_text": mixing.given}
     if not mixing.exact:
         bounds = {"tmix_low": mixing.low, "tmix_high": mixing.high}
-        told |= {name: bound for name, bound in bounds.items() if bound is not None}
+        fields |= {name: bound for name, bound in bounds.items() if bound is not None}
     reason = mixing.reason or "over the longest time that was followed"
-    return _told(told, {"tmix": reason, "second_modulus": second.reason,
-                        "tmix_text": reason if given is not None else "the text is none of the states"})
+    return _with_reasons(fields, {"tmix": reason, "second_modulus": second.reason,
+                        "tmix_text": reason if start is not None else "the text is none of the states"})
 
 
 def _influence(exact: Exact, matrix: bool) -> Record:
     c = exact.influences
-    told = {"alpha": exact.alpha, "row_sums": c.sum(axis=1).tolist(), "column_sums": c.sum(axis=0).tolist(),
+    fields = {"alpha": exact.alpha, "row_sums": c.sum(axis=1).tolist(), "column_sums": c.sum(axis=0).tolist(),
             "spectral_radius": exact.spectral_radius, "bound": exact.bound}
-    return _told(told | ({"influences": c.tolist()} if matrix else {}), exact.reasons)
+    return _with_reasons(fields | ({"influences": c.tolist()} if matrix else {}), exact.reasons)
 
 
-def _incompatibility(exact: Exact, found: Rectangles, tau: float) -> Record:
-    """delta is that of tau = 1 divided by tau."""
-    mean, largest = (None if value is None or tau == 0 else value / tau for value in (found.mean, found.largest))
-    told = {"rectangles": found.number, "mean_abs_delta": mean, "max_abs_delta": largest,
+def _incompatibility(exact: Exact, deltas: Rectangles, tau: float) -> Record:
+    """The fields on incompatibility; delta is that of tau = 1 divided by tau."""
+    mean, largest = (None if value is None or tau == 0 else value / tau for value in (deltas.mean, deltas.largest))
+    fields = {"rectangles": deltas.number, "mean_abs_delta": mean, "max_abs_delta": largest,
             "entropy_production": exact.entropy_production, "scan_tv": exact.scan_tv, "reversible": exact.reversible}
-    reason = found.reason or "delta / tau has no limit at tau = 0"
-    return _told(told, {"mean_abs_delta": reason, "max_abs_delta": reason, **exact.reasons})
+    reason = deltas.reason or "delta / tau has no limit at tau = 0"
+    return _with_reasons(fields, {"mean_abs_delta": reason, "max_abs_delta": reason, **exact.reasons})
 
 
 class Sampled:
-    """The states of a file by text and temperature; they are held in memory, 4 bytes a token and some 200 a state."""
+    """The states of a file, by text and temperature; keeps 4 bytes a token and about 200 bytes a state."""
 
     def __init__(self, io: Filter, path: str) -> None:
         self.path = path
@@ -116,13 +116,14 @@ class Sampled:
             states = chains.setdefault((run, int(record["chain"])), [])
             states.append((int(record["step"]), np.array(record["ids"], dtype=np.int32)))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise RecordError(f"no state of mlm-sample ({error}); give its output to --compare") from error
+            raise RecordError(f"not a state of mlm-sample ({error}); give the output of mlm-sample to "
+                              "--compare") from error
         if run.scan != "random":
-            raise UsageError(f"--compare {self.path}: a run of another scan than random, whose law is another; sample "
-                             "with --scan random")
+            raise UsageError(f"--compare {self.path}: the run does not have the random scan, so its law is another; "
+                             "sample with --scan random")
 
     def against(self, exact: Exact, space: Restriction, name: str, tau: float, models: ChainModels) -> Record:
-        """The chains of a text at a temperature against the exact law; UsageError for those of another model."""
+        """Compare the chains of a text at a temperature with the exact law; UsageError for chains of another model."""
         chains = self._chains.get((name, tau), {})
         none: Record = {"chains": len(chains), "tv": None, "p_value": None}
         modulus = exact.second.modulus
@@ -145,13 +146,13 @@ class Sampled:
             return none | {"reason": "states outside the restriction; sample with --allow and the same --freeze"}
         if reasons := [why for why in others if why is not None]:
             return none | {"reason": reasons[0]}
-        found = agreement(counts, exact.law)._asdict()
-        reason = found.pop("reason")
-        return none | found | ({} if reason is None else {"reason": reason})
+        fields = agreement(counts, exact.law)._asdict()
+        reason = fields.pop("reason")
+        return none | fields | ({} if reason is None else {"reason": reason})
 
 
 def _other_law(run: ChainRun, space: Restriction, models: ChainModels) -> str | None:
-    """Why chains, though all their states lie in the restriction, may not be of its law; None where they are."""
+    """Why a run may have another law than the restriction, though its states lie in it; None if it has the same."""
     if not run.known:
         return "no run record before the states: their model, scan, --allow and --freeze are not known"
     allowed = np.flatnonzero(models.of(run).allowed)

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from mlmglauber.commands.shared.tables import Cell, Column, Table, count, figure, name, number, sentence
+from mlmglauber.commands.shared.tables import Cell, Column, Table, count, figure, name, number, sentence, small
 from mlmglauber.stream.records import Record
 
 
 def _tmix(row: Record) -> Cell:
-    """The mixing time, or what is known of it."""
+    """The mixing time, or the bounds on it."""
     low, high = row.get("tmix_low"), row.get("tmix_high")
     if row["tmix_exact"]:
         return Cell(str(row["tmix"]), (("", row["tmix"]), ("low", row["tmix"]), ("high", row["tmix"])))
@@ -16,16 +16,12 @@ def _tmix(row: Record) -> Cell:
     return Cell(text, (("", None), ("low", low), ("high", high)))
 
 
-def _small(value: float) -> str:
-    return f"{value:.3f}" if value == 0 or abs(value) >= 0.001 else f"{value:.1e}"
-
-
 def _first(key: str, row: Record) -> Any:
     return row["likeliest"][0][key] if row["likeliest"] else None
 
 
 def _compared(key: str, row: Record) -> Cell:
-    return figure(row["compare"][key], _small)
+    return figure(row["compare"][key], small)
 
 
 EXACT = Table("Restricted chains, exactly; times in steps", (
@@ -34,7 +30,7 @@ EXACT = Table("Restricted chains, exactly; times in steps", (
     Column("n", "Its tokens.", lambda row: count(row["n"])),
     Column("states", "States of the restricted chain.", lambda row: count(row["states"])),
     Column("tau", "Temperature.", lambda row: number(row["tau"])),
-    Column("eps", "Distance to stationarity that counts as mixed.", lambda row: number(row["eps"])),
+    Column("eps", "Distance to stationarity in the mixing time.", lambda row: number(row["eps"])),
     Column("t_mix", "Mixing time from the worst start; with >= a lower bound, and A to B where it lies between.",
            _tmix),
     Column("t_mix of the text", "Mixing time from the text itself.", lambda row: count(row["tmix_text"])),
@@ -43,19 +39,19 @@ EXACT = Table("Restricted chains, exactly; times in steps", (
     Column("alpha", "Largest row sum of influences.", lambda row: number(row["alpha"], 3)),
     Column("|lambda_2|", "Second largest modulus of an eigenvalue.", lambda row: number(row["second_modulus"], 4)),
     Column("mean |delta|", "Mean |delta| over all rectangles, nats.",
-           lambda row: figure(row["mean_abs_delta"], _small)),
+           lambda row: figure(row["mean_abs_delta"], small)),
     Column("entropy production", "Nats a step; 0 for a reversible chain.",
-           lambda row: figure(row["entropy_production"], _small)),
+           lambda row: figure(row["entropy_production"], small)),
     Column("likeliest state", "The likeliest state of the stationary law.", lambda row: name(_first("text", row))),
     Column("mass of the likeliest state", "Stationary probability of the likeliest state.",
            lambda row: number(_first("probability", row), 4)),
 ))
 COMPARED = (
-    Column("states compared", "States of --compare, thinned until they are as good as independent.",
+    Column("states compared", "States of --compare, thinned until they are nearly independent.",
            lambda row: count(row["compare"].get("draws"))),
-    Column("TV", "Total variation between them and the stationary law.", lambda row: _compared("tv", row)),
+    Column("TV", "Total variation distance between them and the stationary law.", lambda row: _compared("tv", row)),
     Column("expected TV", "Its mean for as many independent draws of the law.",
-           lambda row: figure(row["compare"].get("expected_tv"), _small)),
+           lambda row: figure(row["compare"].get("expected_tv"), small)),
     Column("p", "P-value of a chi-square test that they are draws of the law.", lambda row: _compared("p_value", row)),
     Column("why no comparison", "Why they cannot be compared.", lambda row: sentence(row["compare"].get("reason"))),
 )

@@ -1,4 +1,4 @@
-"""Influence records and their summaries: the numbers of one context, and what contexts say together."""
+"""Influence records and their summaries: the fields of one context, and of all contexts together."""
 
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -28,21 +28,22 @@ from mlmglauber.stream.records import Record, chain_key
 ABOVE = "alpha is 1 or above"
 
 
-def context_fields(options: InfluenceOptions, taus: list[float], sites: Ids, found: Compared, k: int, head: HeadBound,
-                   told: Margins) -> Record:
+def context_fields(options: InfluenceOptions, taus: list[float], sites: Ids, compared: Compared, k: int,
+                   head: HeadBound, state: Margins) -> Record:
     """The fields of one context at its k-th temperature."""
     tau, n, draw = taus[k], len(sites), options.draw
-    matrix, moved = found.matrix(k), found.oscillation_matrix()
+    matrix, moved = compared.matrix(k), compared.oscillation_matrix()
     drawn: Record = {"sites": sites.tolist(), "estimate": "lower", "draw": draw,
-                     **({"draw_tau": taus[0]} if draw == "conditional" else {}), "changes": len(found.changes.places)}
+                     **({"draw_tau": taus[0]} if draw == "conditional" else {}),
+                     "changes": len(compared.changes.places)}
     return {**drawn, **sizes(matrix, moved, tau, options.eps), "row_sums": matrix.sum(axis=1).tolist(),
-            "column_sums": matrix.sum(axis=0).tolist(), **typical(draw, found.mean_contraction(k)),
-            **certified(head, n, tau, options.eps), **margin_fields(told),
+            "column_sums": matrix.sum(axis=0).tolist(), **typical(draw, compared.mean_contraction(k)),
+            **certified(head, n, tau, options.eps), **margin_fields(state),
             **(matrices(matrix, moved) if options.matrix else {})}
 
 
 def sizes(matrix: Matrix, moved: Matrix, tau: float, eps: float) -> Record:
-    """The alphas of a matrix of sampled influences, the bounds if they were alpha, and what sampled D_ij say."""
+    """The fields of a matrix of sampled influences: its alphas, the bounds if they were alpha, and the D_ij."""
     n, size = len(matrix), alphas(matrix)
     above = oscillation_bound(moved, tau)
     record: Record = {
@@ -51,12 +52,12 @@ def sizes(matrix: Matrix, moved: Matrix, tau: float, eps: float) -> Record:
     }
     if min(record["tmix_if_alpha"] or 0, record["tmix_if_alpha_column"] or 0) == 0:
         record["tmix_reason"] = ABOVE
-    return record | _told(float(moved.max()), "oscillation", "a token has probability 0 in one of two contexts") | {
+    return record | _finite(float(moved.max()), "oscillation", "a token has probability 0 in one of two contexts") | {
         "alpha_oscillation": alphas(above).row}
 
 
 def typical(draw: str, value: float | None) -> Record:
-    """The contraction of one context's pairs, None where they are not typical."""
+    """The contraction of the pairs of one context; null if the replacements are chosen, not drawn."""
     if draw not in TYPICAL:
         return {"contraction": None, "contraction_reason": f"the replacements of --draw {draw} are chosen, not typical"}
     reason = {} if value is not None else {"contraction_reason": "there is no other token to draw"}
@@ -64,7 +65,7 @@ def typical(draw: str, value: float | None) -> Record:
 
 
 def certified(head: HeadBound, n: int, tau: float | None, eps: float) -> Record:
-    """What the model's head proves of every text of n free sites."""
+    """The bounds that the model's head proves for every text of n free sites."""
     if head.oscillation is None:
         record: Record = {"head_oscillation": None, "certified_tau": None, "certified_reason": head.reason}
         return record if tau is None else record | {"certified_alpha": None, "certified_tmix": None}
@@ -76,45 +77,45 @@ def certified(head: HeadBound, n: int, tau: float | None, eps: float) -> Record:
     return record if alpha < 1 else record | {"certified_reason": "certified_tmix: certified_alpha is 1 or above"}
 
 
-def margin_fields(told: Margins) -> Record:
+def margin_fields(state: Margins) -> Record:
     """Margins, escape and residence of a state at a temperature."""
     never = "the token of a site is never drawn, or none but it"
-    gamma = [value if np.isfinite(value) else None for value in told.gamma.tolist()]
-    return {"gamma": gamma, **_told(told.margin, "margin", never), "escape": told.escape,
-            **bound_fields("escape_bound", told.bound),
-            **_told(told.residence, "residence", "the state is never left at this tau")}
+    gamma = [value if np.isfinite(value) else None for value in state.gamma.tolist()]
+    return {"gamma": gamma, **_finite(state.margin, "margin", never), "escape": state.escape,
+            **bound_fields("escape_bound", state.bound),
+            **_finite(state.residence, "residence", "the state is never left at this tau")}
 
 
 def matrices(matrix: Matrix, moved: Matrix) -> Record:
-    """c_ij and D_ij, row i the site whose conditional moves, column j the site that is changed."""
+    """The fields of c_ij and D_ij; row i is the site whose conditional moves, column j the site that is changed."""
     whole = [[value if np.isfinite(value) else None for value in row] for row in moved.tolist()]
     return {"matrix": matrix.tolist(), "oscillations": whole}
 
 
-def _told(value: float, name: str, reason: str) -> Record:
-    """A number, or null with its reason where it is infinite."""
+def _finite(value: float, name: str, reason: str) -> Record:
+    """A number, or null with its reason if it is infinite."""
     return {name: value} if np.isfinite(value) else {name: None, f"{name}_reason": reason}
 
 
 def allowed_field(allow: tuple[str, ...] | None) -> Record:
-    """The field that names the only words that the contexts' chains may draw; none where they may draw all."""
+    """The field `allow`, the only words that the chains of the contexts may draw; no field if they may draw all."""
     return {} if allow is None else {"allow": ",".join(allow)}
 
 
-class _Kind(NamedTuple):
-    """What contexts that are put together share: their length, their free sites, the words that may be drawn."""
+class _ContextKey(NamedTuple):
+    """What the contexts of one summary have in common: length, free sites, the words that may be drawn."""
 
     n: int
     sites: tuple[int, ...]
     allow: tuple[str, ...] | None
 
     @classmethod
-    def of(cls, text: Input, sites: Ids) -> "_Kind":
+    def of(cls, text: Input, sites: Ids) -> "_ContextKey":
         return cls(len(text.ids), tuple(sites.tolist()), text.chain.law.allow)
 
 
 class _Group:
-    """The contexts of one temperature and kind."""
+    """Sums over the contexts of one temperature and key."""
 
     def __init__(self, sites: Ids) -> None:
         self.sites, self.count = sites, 0
@@ -124,33 +125,33 @@ class _Group:
         self.chains: list[Any] = []
 
 
-def _order(kind: _Kind) -> tuple[int, tuple[int, ...], tuple[str, ...]]:
-    return kind.n, kind.sites, kind.allow or ()
+def _order(key: _ContextKey) -> tuple[int, tuple[int, ...], tuple[str, ...]]:
+    return key.n, key.sites, key.allow or ()
 
 
-class Tally:
-    """What --summary holds: entrywise largest matrices, contractions, and rows that crossings are looked for in."""
+class InfluenceTally:
+    """What --summary keeps: entrywise largest matrices, contractions, and the conditionals for crossings."""
 
     def __init__(self, options: InfluenceOptions) -> None:
         self.options = options
         self.room = Room(options.keep_mb << 20)
-        self.groups: dict[tuple[float, _Kind], _Group] = {}
-        self.crossings: dict[_Kind, Crossing] = {}
+        self.groups: dict[tuple[float, _ContextKey], _Group] = {}
+        self.crossings: dict[_ContextKey, Crossing] = {}
 
     def crossing(self, text: Input, sites: Ids) -> Crossing:
         """The crossing of texts like this one with these free sites."""
-        kind = _Kind.of(text, sites)
-        if kind not in self.crossings:
-            self.crossings[kind] = Crossing(len(sites), self.room)
-        return self.crossings[kind]
+        key = _ContextKey.of(text, sites)
+        if key not in self.crossings:
+            self.crossings[key] = Crossing(len(sites), self.room)
+        return self.crossings[key]
 
-    def take(self, tau: float, sites: Ids, found: Compared, k: int, text: Input) -> None:
-        """One context at its k-th temperature."""
-        group = self.groups.setdefault((tau, _Kind.of(text, sites)), _Group(sites))
+    def take(self, tau: float, sites: Ids, compared: Compared, k: int, text: Input) -> None:
+        """Take one context at its k-th temperature."""
+        group = self.groups.setdefault((tau, _ContextKey.of(text, sites)), _Group(sites))
         group.count += 1
-        group.matrix = np.maximum(group.matrix, found.matrix(k))
-        group.moved = np.maximum(group.moved, found.oscillation_matrix())
-        contraction, record = found.mean_contraction(k), text.record
+        group.matrix = np.maximum(group.matrix, compared.matrix(k))
+        group.moved = np.maximum(group.moved, compared.oscillation_matrix())
+        contraction, record = compared.mean_contraction(k), text.record
         if contraction is not None:
             state = record.get("type") == "state"
             chain = chain_key(record) if state else text.name
@@ -159,25 +160,25 @@ class Tally:
             group.texts.append(chain[1] if state else text.name)
 
     def summaries(self, run: str, head: HeadBound | None, advance: Callable[[float], None]) -> Iterator[Record]:
-        """A summary for each temperature and kind of contexts, then one for each kind."""
+        """A summary for each temperature and key of contexts, then one for each key."""
         if head is None:
             return
         eps = self.options.eps
-        for (tau, kind), group in sorted(self.groups.items(), key=lambda item: (item[0][0], *_order(item[0][1]))):
-            yield {"type": "summary", "of": "influence", "over": "group", "run": run, "tau": tau, "n": kind.n,
-                   **allowed_field(kind.allow), "sites": group.sites.tolist(), "count": group.count,
+        for (tau, key), group in sorted(self.groups.items(), key=lambda item: (item[0][0], *_order(item[0][1]))):
+            yield {"type": "summary", "of": "influence", "over": "group", "run": run, "tau": tau, "n": key.n,
+                   **allowed_field(key.allow), "sites": group.sites.tolist(), "count": group.count,
                    "estimate": "lower", "draw": self.options.draw, **sizes(group.matrix, group.moved, tau, eps),
                    "row_sums": group.matrix.sum(axis=1).tolist(), "column_sums": group.matrix.sum(axis=0).tolist(),
                    **self._typical(group), **certified(head, len(group.sites), tau, eps),
                    **(matrices(group.matrix, group.moved) if self.options.matrix else {})}
-        for kind, crossing in sorted(self.crossings.items(), key=lambda item: _order(item[0])):
+        for key, crossing in sorted(self.crossings.items(), key=lambda item: _order(item[0])):
             crossing.advance = advance
             brackets: Record | None = None
             if self.options.keep_mb:
                 brackets = {name: crossing.bracket(k)._asdict() for k, name in enumerate(("row", "column", "spectral"))}
             reason = {} if brackets else {"crossing_reason": "not looked for with --keep-mb 0"}
-            yield {"type": "summary", "of": "influence", "over": "length", "run": run, "n": kind.n, "estimate": "lower",
-                   **allowed_field(kind.allow), "sites": list(kind.sites), "draw": self.options.draw,
+            yield {"type": "summary", "of": "influence", "over": "length", "run": run, "n": key.n, "estimate": "lower",
+                   **allowed_field(key.allow), "sites": list(key.sites), "draw": self.options.draw,
                    "crossing": brackets, **reason,
                    **certified(head, crossing.n, None, eps)}
 
@@ -189,7 +190,7 @@ class Tally:
         over, names = "texts", group.texts
         if len(set(names)) < 2 and len(set(group.chains)) > 1:
             over, names = "chains", group.chains
-        found, count = mean_over(names, group.contractions)
-        reason = {"contraction_reason": found.reason} if found.reason else {}
-        return {"contraction": found.value, "contraction_low": found.low, "contraction_high": found.high,
+        mean, count = mean_over(names, group.contractions)
+        reason = {"contraction_reason": mean.reason} if mean.reason else {}
+        return {"contraction": mean.value, "contraction_low": mean.low, "contraction_high": mean.high,
                 "contraction_over": over, "contraction_count": count, **reason}

@@ -1,4 +1,4 @@
-"""The contexts of mlm-influence: changed, compared, written as records or kept for the summary."""
+"""A run of mlm-influence: contexts are changed, compared, and written as records or kept for the summary."""
 
 from functools import partial
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.commands.influence.options import InfluenceOptions
-from mlmglauber.commands.influence.records import Tally, allowed_field, context_fields
+from mlmglauber.commands.influence.records import InfluenceTally, allowed_field, context_fields
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, text_exact
 from mlmglauber.commands.shared.table_output import shown, write_tables
@@ -22,7 +22,7 @@ from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record
 
 BATCH = 16
-"""Texts that share a progress bar."""
+"""Maximum number of texts that share a progress bar."""
 
 
 class InfluenceRun:
@@ -33,14 +33,14 @@ class InfluenceRun:
         self.seed = drawn_seed() if options.seed is None else options.seed
         self.inputs = Inputs(io, options, options.in_run_record(), self.seed, write=self._pass)
         self.inputs.summed = options.summary
-        self.tally = Tally(options)
+        self.tally = InfluenceTally(options)
         self.as_table = options.summary and shown(io, options.table)
         self.head: HeadBound | None = None
         self.vectors: Any = None
         self.done = 0.0
 
     def run(self) -> None:
-        """Answer every text; with --summary sum them up at the end."""
+        """Answer every text; with --summary write the summaries at the end."""
         for batch in self.inputs.batches(BATCH):
             with self.io.reporter.bar("conditionals", sum(map(self._most_rows, batch))) as progress:
                 for text in batch:
@@ -69,7 +69,7 @@ class InfluenceRun:
         return int(max(0, n * (1 + (n - 1) * self.options.replacements)))
 
     def _pass(self, record: Record) -> None:
-        """The run record, and records that are no texts; under --summary these are left out."""
+        """Write the run record and records without a text; --summary leaves the latter out."""
         ours = record["type"] == "run" and record.get("run") == self.inputs.run
         if not self.options.summary or (ours and not self.as_table):
             self.io.output.write(record)
@@ -82,19 +82,19 @@ class InfluenceRun:
             base = site_rows(model, ids, sites)
             check_rows(base)
             progress(len(sites))
-            found = self._compare(text, ids, sites, base, taus, progress)
+            compared = self._compare(text, ids, sites, base, taus, progress)
         except NotFiniteError as error:
             raise RecordError("the model's conditionals are not finite; the text is left out") from error
         if self.head is None:
-            self.head = head_bound(self.inputs.model)  # of all tokens: it holds for the chain's own too
+            self.head = head_bound(self.inputs.model)  # over all tokens; it bounds the chain's own tokens too
         for k, tau in enumerate(taus):
             if options.summary:
-                self.tally.take(tau, sites, found, k, text)
+                self.tally.take(tau, sites, compared, k, text)
                 continue
-            told = margins(base, ids[sites], tau, int(model.allowed.sum()))
+            state = margins(base, ids[sites], tau, int(model.allowed.sum()))
             record: Record = {"type": "influence", "run": self.inputs.run, "id": text.name, "tau": tau, "n": len(ids),
                               **allowed_field(text.chain.law.allow)}
-            record |= context_fields(options, taus, sites, found, k, self.head, told)
+            record |= context_fields(options, taus, sites, compared, k, self.head, state)
             if options.matrix:
                 record |= {"ids": text.ids, "pieces": model.pieces(text.ids)}
                 record["words"] = [model.decode([token]) for token in text.ids]
@@ -102,7 +102,7 @@ class InfluenceRun:
             record |= {"split_words": split_words(model, text.ids), "text": whole, **text_exact(model, whole, text.ids)}
             self.io.output.write(text.answer(record))
         if options.summary:
-            self.tally.crossing(text, sites).move(found.oscillation_matrix())
+            self.tally.crossing(text, sites).move(compared.oscillation_matrix())
 
     def _compare(self, text: Input, ids: Ids, sites: Ids, base: Floats, taus: list[float],
                  progress: Advance) -> Compared:
@@ -120,8 +120,8 @@ class InfluenceRun:
 
 
 def own_tau(text: Input) -> float:
-    """The temperature of the chain that a state is of; 1 for a text."""
+    """The temperature of the chain of a state; 1 for a text."""
     if "tau" in text.record and text.record["tau"] is None:
-        raise RecordError('"tau" is null, no temperature; correct it, or give --tau')
+        raise RecordError('"tau" is null; correct it, or give --tau')
     tau = text.chain.tau_of(text.record)
     return 1.0 if tau is None else tau

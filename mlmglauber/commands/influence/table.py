@@ -21,18 +21,18 @@ def _bracket(key: str) -> "Column":
     what = {"row": "largest row sum", "column": "largest column sum", "spectral": "spectral radius"}[key]
 
     def cell(row: Record) -> Cell:
-        found = row["crossing"] and row["crossing"][key]
-        low, high = (found["low"], found["high"]) if found else (None, None)
+        bracket = row["crossing"] and row["crossing"][key]
+        low, high = (bracket["low"], bracket["high"]) if bracket else (None, None)
         parts = ["-" if end is None else f"{end:.2f}" for end in (low, high)]
         return Cell(f"{parts[0]} to {parts[1]}", (("low", low), ("high", high)))
 
-    return Column(f"tau where the {what} is 1", f"Between which temperatures the {what} of sampled influences passes "
-                  "1; a dash for an end that was not seen.", cell)
+    return Column(f"tau where the {what} is 1", f"The temperatures between which the {what} of sampled influences "
+                  "passes 1; a dash for an end that was not reached.", cell)
 
 
 GROUPS = Table("Influences by temperature and length, lower estimates", (
     Column("tau", "Temperature.", lambda row: number(row["tau"])), N,
-    Column("contexts", "Contexts whose influences were taken together.", lambda row: count(row["count"])),
+    Column("contexts", "Contexts whose influences were pooled.", lambda row: count(row["count"])),
     Column("alpha", "Largest row sum of the entrywise largest influences; at 1 or above the criterion is refuted.",
            lambda row: number(row["alpha_row"], 3)),
     Column("alpha by columns", "Largest column sum.", lambda row: number(row["alpha_column"], 3)),
@@ -40,7 +40,7 @@ GROUPS = Table("Influences by temperature and length, lower estimates", (
     Column("t_mix if alpha", "Bound on the mixing time, steps, if alpha were the largest row sum; a dash where "
            "it is 1 or above.", lambda row: number(row["tmix_if_alpha"], 0)),
     Column("contraction", "Mean growth in a step of the distance of typical pairs that differ at one site, with its 95 "
-           "% interval; below 1 they come together.",
+           "% interval; below 1 they approach each other.",
            lambda row: interval(row["contraction"], row.get("contraction_low"), row.get("contraction_high"), 3)),
     Column("alpha at most", "Bound on alpha that the model's head proves for every text of this length.",
            lambda row: figure(row["certified_alpha"], lambda value: f"{value:.3g}")),
@@ -52,7 +52,7 @@ LENGTHS = Table("Where sampled influences pass 1", (
     Column("proved above tau", "Above this temperature the model's head proves fast mixing of every text of this "
            "length.",
            lambda row: figure(row["certified_tau"], lambda value: f"{value:.3g}")),
-    Column("why no crossing", "Why no crossing was looked for.", lambda row: sentence(row.get("crossing_reason"))),
+    Column("why no crossing", "Why no crossing was searched for.", lambda row: sentence(row.get("crossing_reason"))),
 ))
 TABLES = (GROUPS, LENGTHS)
 

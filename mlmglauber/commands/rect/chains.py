@@ -15,16 +15,14 @@ from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.json_values import as_json
 from mlmglauber.stream.records import Record, chain_key, step_of, tau_and_n
 
-LEFT_OUT = 5
-"""One part in so many of a chain is left out as its burn-in, where none is given."""
-
-
+BURN_IN_PARTS = 5
+"""Without --burn-in, one in this many parts of a chain is its burn-in."""
 MEANINGLESS = ("other_scan", "zero_temperature")
-"""Reasons for which a mean of log p(new) - log p(old) is no entropy production."""
+"""Reasons why a mean of log p(new) - log p(old) is not an entropy production."""
 
 
-class _Path:
-    """One chain: the steps at which it changed and what each change gained."""
+class _Changes:
+    """The changes of one chain: their steps, and the log-ratio log p(new) - log p(old) of each."""
 
     def __init__(self, record: Record, run: ChainRun) -> None:
         self.key = {key: record.get(key) for key in ("run", "id", "chain", "tau", "n")}
@@ -36,7 +34,7 @@ class _Path:
         self.broken = False
 
     def take(self, record: Record) -> None:
-        """The next record; RecordError, once, where changes are missing between it and the one before."""
+        """Take the next record; RecordError, once, if changes are missing between it and the record before."""
         if self.broken:
             return
         step, site, new = record["step"], record.get("site"), record.get("new")
@@ -48,50 +46,53 @@ class _Path:
         if not follows or after != record["ids"] or "logp_new" not in record:
             self.broken = True
             raise RecordError(f"the state of step {step} is not one update after that of step {self.last}, or has no "
-                              "`logp_old` and `logp_new`; sample with --on-change or --every 1. The chain is left out")
+                              "`logp_old` and `logp_new`, so the chain is left out; sample with --on-change or "
+                              "--every 1")
         if record["old"] != new:
             old, now = record.get("logp_old"), record["logp_new"]
             if not all(type(logp) in (int, float) and -1e100 < logp < 1 for logp in (now, now if old is None else old)):
                 self.broken = True
-                raise RecordError('"logp_old" or "logp_new" is no log-probability; the chain is left out')
+                raise RecordError('"logp_old" or "logp_new" is not a log-probability, so the chain is left out; give '
+                                  "records as mlm-sample wrote them")
             self.steps.append(step)
             self.gains.append(inf if old is None else now - old)
         self.ids, self.last = after, step
 
     def production(self, burn_in: int | None) -> tuple[Production, int]:
         """(entropy production, steps left out)."""
-        left_out = (self.last - self.first) // LEFT_OUT if burn_in is None else burn_in
+        left_out = (self.last - self.first) // BURN_IN_PARTS if burn_in is None else burn_in
         steps, gains = np.frombuffer(self.steps, np.int64), np.frombuffer(self.gains)
-        found = of_chain(steps, gains, self.last, self.first + left_out)
-        return (found if (why := self._meaningless()) is None else _without_number(found, why)), left_out
+        production = of_chain(steps, gains, self.last, self.first + left_out)
+        why = self._meaningless()
+        return (production if why is None else _without_number(production, why)), left_out
 
     def _meaningless(self) -> str | None:
-        """Why the mean over these updates is no entropy production; None where it is."""
+        """Why the mean over these updates is not an entropy production; None if it is."""
         if self.run.scan != "random":
             return "other_scan"
         return "zero_temperature" if self.tau == 0 else None
 
 
-def follow(io: Filter, options: RectOptions) -> None:
-    """A summary record for each chain and, with --summary, for each temperature and length; other records are left out.
+def write_productions(io: Filter, options: RectOptions) -> None:
+    """Write a summary record for each chain and, with --summary, for each temperature and length.
 
-    Holds 16 bytes a change.
+    Other records are left out. Keeps 16 bytes a change.
     """
-    paths: dict[Any, _Path] = {}
+    paths: dict[Any, _Changes] = {}
 
     def handle(record: Record) -> None:
         progress(1)
         if record.get("type") != "state":
             return
         if not isinstance(record.get("ids"), list) or type(record.get("step")) is not int:
-            raise RecordError('a state without "ids" or "step"; --path reads the records of mlm-sample')
+            raise RecordError('a state has no "ids" or no "step"; give state records as mlm-sample wrote them')
         if io.leaves_out(record):
             return
         key = chain_key(record)
         if key in paths:
             paths[key].take(record)
         else:
-            paths[key] = _Path(record, io.runs.of(record))
+            paths[key] = _Changes(record, io.runs.of(record))
 
     with io.reporter.bar("records") as progress:
         io.each(handle)
@@ -111,11 +112,11 @@ def follow(io: Filter, options: RectOptions) -> None:
             continue
         law = path.run.law
         records.append({"type": "summary", "of": "path", "over": "chain", **path.key, **law.fields(),
-                        "burn_in": left_out, **_told(production)})
+                        "burn_in": left_out, **_fields(production)})
         groups.setdefault((law, path.key["tau"], path.key["n"]), []).append((production, str(path.key["id"])))
-    _say_doubts(io, list(paths.values()))
+    _warn_of_runs(io, list(paths.values()))
     wholes = [{"type": "summary", "of": "path", "over": "group", "tau": tau, "n": n, **law.fields(),
-               "chains": len(members), "texts": len({text for _, text in members}), **_told(_together(members))}
+               "chains": len(members), "texts": len({text for _, text in members}), **_fields(_together(members))}
               for (law, tau, n), members in sorted(groups.items(), key=lambda item: tuple(
                    (part is None, part or 0) for part in item[0][1:]))]
     if options.summary and shown(io, options.table):
@@ -128,31 +129,33 @@ def follow(io: Filter, options: RectOptions) -> None:
 
 
 def _together(members: list[tuple[Production, str]]) -> Production:
-    """Chains of one law, temperature and length."""
+    """The entropy production of the chains of one law, temperature and length."""
     chains = [chain for chain, _ in members]
     why = next((chain.reason for chain in chains if chain.reason in MEANINGLESS), None)
-    found = of_group(chains, [text for _, text in members])
-    return found if why is None else _without_number(found, why)
+    production = of_group(chains, [text for _, text in members])
+    return production if why is None else _without_number(production, why)
 
 
 def _without_number(production: Production, reason: str) -> Production:
     return Production(None, None, None, production.steps, production.changes, None, reason, halves=production.halves)
 
 
-def _say_doubts(io: Filter, paths: list[_Path]) -> None:
-    """What the user should know of the runs."""
+def _warn_of_runs(io: Filter, paths: list[_Changes]) -> None:
+    """Warn of runs without entropy production, and of runs without a run record."""
     others = sorted({path.run.scan for path in paths if path.run.scan != "random"})
     if others:
-        io.reporter.warn(f"chains of another scan ({', '.join(others)}) have no entropy production of the random-scan "
+        io.reporter.warn(f"chains of the scan {', '.join(others)} have no entropy production of the random-scan "
                          "dynamics; sample with --scan random")
     unknown = sorted({str(path.key["run"]) for path in paths if not path.run.known})
     if unknown:
-        io.reporter.warn(f"no run record came before the states of {', '.join(unknown)}: they are taken for chains of "
-                         "random scan; give the records as mlm-sample wrote them")
+        io.reporter.warn(f"no run record came before the states of {', '.join(unknown)}: assuming random scan; give "
+                         "the records as mlm-sample wrote them")
 
 
-def _told(production: Production) -> Record:
-    told = {"entropy_production": production.mean, "production_low": production.low, "production_high": production.high,
-            "interval": production.by, "production_halves": production.means and list(production.means),
-            "boundary": production.boundary, "steps": production.steps, "changes": production.changes}
-    return told | ({"production_reason": production.reason} if production.reason else {})
+def _fields(production: Production) -> Record:
+    """The fields of an entropy production."""
+    fields = {"entropy_production": production.mean, "production_low": production.low,
+              "production_high": production.high, "interval": production.by,
+              "production_halves": production.means and list(production.means),
+              "boundary": production.boundary, "steps": production.steps, "changes": production.changes}
+    return fields | ({"production_reason": production.reason} if production.reason else {})

@@ -7,14 +7,21 @@ from mlmglauber.commands.rect.options import RectOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.option_types import Real, Sites
-from mlmglauber.commands.shared.options import model_options, spread_options, table_options, text_options
+from mlmglauber.commands.shared.options import (
+    model_options,
+    spread_options,
+    summary_option,
+    table_options,
+    text_options,
+)
 from mlmglauber.commands.shared.spread.plan import Spread
 
 DESCRIPTION = (
-    "The rectangle test: `delta`, by how much the two ways of changing two tokens disagree on what the change is "
-    "worth, in nats. It is zero for every rectangle if and only if the conditionals fit a joint law.\n\n"
-    "Reads texts or states; writes a run record and rectangle records. Rectangles are given by --site and --to, by "
-    "`i`, `j`, `to_i`, `to_j` in the records, or drawn. Streams; --summary holds 40 bytes a rectangle."
+    "The rectangle test: `delta` is the difference, in nats, of log P(z)/P(x) along the two orders of changing two "
+    "tokens. It is zero for every rectangle if and only if the conditionals are those of a joint distribution.\n\n"
+    "Reads texts or states; writes a run record and rectangle records. Rectangles are named by --site and --to, or by "
+    "`i`, `j`, `to_i`, `to_j` in the records, or drawn. Streams; --summary keeps 130 "
+    "bytes a rectangle, and 16 kB a text at the end."
 )
 
 EXAMPLES = """\
@@ -24,47 +31,46 @@ EXAMPLES = """\
 
 
 @click.option("--site", multiple=True, metavar="SITE", help="A site: its number from 0 on, or its word; give two.")
-@click.option("--to", multiple=True, metavar="WORD", help="What to put at each --site, in the same order.")
+@click.option("--to", multiple=True, metavar="WORD", help="The word to put at each --site, in the same order.")
 @click.option("-r", "--rectangles", type=click.IntRange(1), default=20, show_default=True, metavar="R",
-              help="Rectangles drawn for each text that names none.")
-@click.option("--gap", type=click.IntRange(1), metavar="G", help="Draw sites G apart; any two by default.")
+              help="Number of rectangles drawn for each text without a named one.")
+@click.option("--gap", type=click.IntRange(1), metavar="G", help="Draw sites G apart. Default: any two.")
 @click.option("--draw", type=click.Choice(["conditional", "uniform", "top"]), default="conditional", show_default=True,
               help="Alternatives: from the conditional at tau 1 without the present token, uniform, or the likeliest.")
 @click.option("-t", "--tau", type=Real(0, min_open=True), default=1.0, show_default=True, metavar="TAU",
               help="Temperature; delta is exactly that of 1 divided by TAU.")
 @click.option("--noise/--no-noise", default=True, show_default=True,
-              help="Compute each rectangle again in another order and padding, to tell what rounding alone gives.")
-@click.option("--summary", is_flag=True,
-              help="Summaries in the place of the records, also of rectangle records in the input.")
-@table_options("summary")
+              help="Compute each rectangle again in another order and padding, to measure rounding.")
+@summary_option("Write summaries in place of the records; the input may hold rectangle records.")
+@table_options(summary=True)
 @click.option("--fail-above", type=Real(0), metavar="X", help="End with status 1 if the mean |delta| is "
               "above X nats.")
 @click.option("--path", is_flag=True,
-              help="Read chains that tell every change and write their entropy production; no model is used.")
+              help="Read chains that record every change and write their entropy production; needs no model.")
 @click.option("--burn-in", type=click.IntRange(0), metavar="N",
-              help="With --path, steps left out of each chain; a fifth of it by default.")
+              help="With --path, steps left out of each chain. Default: a fifth of it.")
 @click.option("--length", type=click.IntRange(2), metavar="N",
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
-@click.option("--freeze", type=Sites(), metavar="SITES", help="Sites that are no part of a rectangle, as in 0,3,5-7.")
-@click.option("--seed", type=click.IntRange(0), help="Seed of what is drawn; drawn itself and recorded when absent.")
+@click.option("--freeze", type=Sites(), metavar="SITES", help="Sites that no rectangle uses, as in 0,3,5-7.")
+@click.option("--seed", type=click.IntRange(0), help="Seed of the draws; drawn and recorded when absent.")
 @text_options
 @model_options
 @spread_options
 def rect(io: Filter, options: RectOptions) -> None:
-    """Rectangles of texts with a model, or with --path the entropy production of chains without one."""
+    """Measure rectangles of texts or, with --path, the entropy production of chains."""
     if options.burn_in is not None and not options.path:
         raise click.UsageError("--burn-in needs --path")
     if options.path:
         if options.site or options.to:
-            raise click.UsageError("--path reads chains; --site and --to name a rectangle")
+            raise click.UsageError("--path excludes --site and --to, which name a rectangle; leave them out")
         if options.fail_above is not None:
-            raise click.UsageError("--fail-above is about |delta|; --path has none")
-        from mlmglauber.commands.rect.chains import follow
+            raise click.UsageError("--path excludes --fail-above, which is about |delta|; leave it out")
+        from mlmglauber.commands.rect.chains import write_productions
 
-        follow(io, options)
+        write_productions(io, options)
         return
     if (len(options.site), len(options.to)) not in ((0, 0), (2, 2)):
-        raise click.UsageError("a rectangle needs two --site and two --to, in the same order")
+        raise click.UsageError("a rectangle needs two --site and two --to; give both, in the same order")
     from mlmglauber.commands.rect.run import RectRun
 
     RectRun(io, options).run()

@@ -1,4 +1,4 @@
-"""Rectangles by name: sites and tokens as people write them, on the command line or in a record."""
+"""Reads rectangles that are named by sites and tokens, on the command line or in a record."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -15,17 +15,18 @@ def named_rectangle(model: TextModel, ids: list[int], names: Sequence[Any],
                     frozen: list[int]) -> Rectangle | BlockRectangle:
     """The rectangle of two sites or blocks (numbers, ranges or words) and two alternatives (words or token ids).
 
-    RecordError for what names none.
+    RecordError if the names do not make a rectangle.
     """
     if not all(isinstance(name, (str, int)) and not isinstance(name, bool) for name in names[:2]) or not all(
             isinstance(name, (str, int, list)) and not isinstance(name, bool) for name in names[2:]):
-        raise RecordError('"i", "j", "to_i" and "to_j" belong together: sites or words, and words or token ids')
+        raise RecordError('a rectangle needs "i" and "j", sites or words, and "to_i" and "to_j", words or token '
+                          'ids; give all four')
     i, j = (block_of(model, ids, name) for name in names[:2])
     if i == j and len(i) == 1:
-        raise RecordError(f"both sites are {i[0]}; a rectangle needs two")
+        raise RecordError(f"both sites are {i[0]}; give two different sites")
     if set(i) & set(j):
-        raise RecordError(f"the blocks {block_label(i)} and {block_label(j)} have sites in common; a rectangle needs "
-                          "two that have none")
+        raise RecordError(f"the blocks {block_label(i)} and {block_label(j)} have sites in common; give two blocks "
+                          "without a common site")
     to_a, to_b = (_alternative(model, ids, block, word, frozen) for block, word in ((i, names[2]), (j, names[3])))
     if len(i) == len(j) == 1:
         return Rectangle(i[0], j[0], ids[i[0]], ids[j[0]], to_a[0], to_b[0])
@@ -50,24 +51,25 @@ def _alternative(model: TextModel, ids: list[int], block: Block, word: Any, froz
             raise RecordError(f"{len(tokens)} token ids for {len(block)} sites ({block_label(block)}); give one a site")
     for token in tokens:
         if type(token) is not int or not 0 <= token < model.vocab_size or not model.allowed[token]:
-            raise RecordError(f"token {token} is none that may be drawn; choose another")
+            raise RecordError(f"token {token} may not be drawn; choose another")
     if tokens == tuple(ids[site] for site in block):
         word = model.decode(list(tokens)).strip()
-        raise RecordError(f"{word!r} stands at {_told(block)} already; choose another word")
+        raise RecordError(f"{word!r} is already at {_sites(block)}; choose another word")
     return tokens
 
 
 def fragments(model: TextModel, ids: list[int], blocks: Sequence[Block]) -> list[str]:
-    """A sentence for each block that is a part of a word only."""
-    found = [(block, part_of(model, ids, block)) for block in blocks]
-    return [f"{_told(block)} ({model.decode([ids[site] for site in block])!r}) is a piece of the word {word!r}; name "
-            "that word to change it whole" for block, word in found if word is not None]
+    """A sentence for each block that is only a part of a word."""
+    words = [(block, part_of(model, ids, block)) for block in blocks]
+    return [f"{_sites(block)} ({model.decode([ids[site] for site in block])!r}) is a piece of the word {word!r}; name "
+            "that word to change it whole" for block, word in words if word is not None]
 
 
-def _told(block: Block) -> str:
+def _sites(block: Block) -> str:
+    """The sites of a block, as words."""
     return f"{'site' if len(block) == 1 else 'sites'} {block_label(block)}"
 
 
 def scores_first(model: TextModel) -> bool:
-    """Whether the first site has a conditional: in a causal model only behind a beginning-of-sequence token."""
+    """Whether the first site has a conditional: in a causal model only after a beginning-of-sequence token."""
     return not model.has_joint or bool(model.prefix)

@@ -1,4 +1,4 @@
-"""The rectangles of mlm-rect: named or drawn, measured in shared batches, written as records or summed up."""
+"""A run of mlm-rect: rectangles are named or drawn, measured in shared batches, and written or summarised."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -9,7 +9,7 @@ import numpy as np
 from mlmglauber.commands.rect.names import fragments, named_rectangle, scores_first
 from mlmglauber.commands.rect.options import RectOptions
 from mlmglauber.commands.rect.record import rectangle_records
-from mlmglauber.commands.rect.tally import Tally
+from mlmglauber.commands.rect.tally import RectangleTally
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, texts_at_once
 from mlmglauber.commands.shared.table_output import shown, write_tables
@@ -35,14 +35,14 @@ from mlmglauber.stream.errors import MixedRecordsError, RecordError
 from mlmglauber.stream.records import Record
 
 BLOCK = 512
-"""Rectangles of one text measured at a time: what is held of the model does not grow with --rectangles."""
+"""Maximum number of rectangles of one text that are measured together; bounds the conditionals in memory."""
 NAMING = ("i", "j", "to_i", "to_j")
-MIXED = ("texts and rectangle records in one summary would put new rectangles beside old ones; sum them up apart, or "
-         "write the records of the texts first")
+MIXED = ("the input has texts and rectangle records, which cannot be summarised together; run mlm-rect --summary on "
+         "each kind, or write the rectangle records of the texts first")
 
 
 class _Block:
-    """Some rectangles of one text: named, or drawn as far as their sites."""
+    """Some rectangles of one text: named ones, or drawn ones whose sites are drawn and whose tokens are not yet."""
 
     def __init__(self, text: Input, named: Sequence[Rectangle | BlockRectangle], sites: Ids, uniforms: Values) -> None:
         self.text, self.rectangles, self.sites, self.uniforms = text, named, sites, uniforms
@@ -56,11 +56,11 @@ class RectRun:
         self.io, self.options = io, options
         self.seed = drawn_seed() if options.seed is None else options.seed
         self.inputs = Inputs(io, options, options.in_run_record(), self.seed, open_scorer, self._pass)
-        self.kept = Tally()
+        self.tally = RectangleTally()
         self.inputs.needed = not options.summary and options.fail_above is None
         self.head: Record | None = None
-        self.given = self.answered = False
-        """Whether rectangle records were read, and whether texts were answered."""
+        self.read_rectangles = self.read_texts = False
+        """Whether the input had rectangle records, and whether it had texts."""
 
     def run(self) -> None:
         size = max(1, texts_at_once(self.options) // (4 * self.options.rectangles))
@@ -72,29 +72,29 @@ class RectRun:
                 progress(len(batch))
                 self.io.output.flush()
         if self.options.summary:
-            if self.inputs.model is None and not self.io.kinds["rectangle"]:
+            if self.inputs.model is None and not self.io.types["rectangle"]:
                 self.io.report_missing("rectangle and no text", "give what mlm-rect writes, or texts")
             self._summarise()
         limit = self.options.fail_above
         if limit is not None:
-            means = self.kept.means()
+            means = self.tally.means()
             for name, mean in means:
                 if mean > limit:
                     of = f" of {name}" if len(means) > 1 else ""
                     self.io.reporter.exceeded(f"the mean |delta|{of} is {mean:.6g} nats, above {limit:g}")
 
     def _pass(self, record: Record) -> None:
-        """A record that is no text: under --summary rectangles are summed up, and others left out."""
+        """Take a record that is not a text: --summary takes rectangles and leaves others out; else it is written."""
         if self.options.summary or self.options.fail_above is not None:
             with self.io.guard(self.io.place):
                 if record.get("type") == "rectangle":
-                    if self.options.summary and self.answered:
+                    if self.options.summary and self.read_texts:
                         self.io.failure = MixedRecordsError(f"{self.io.place}: {MIXED}")
                         return
-                    self.kept.take(record)
-                    self.given = True
+                    self.tally.take(record)
+                    self.read_rectangles = True
                 elif record.get("type") == "run":
-                    self.kept.take_run(record)
+                    self.tally.take_run(record)
         if not self.options.summary:
             self.io.output.write(record)
         elif record["type"] == "run" and record.get("run") == self.inputs.run:
@@ -104,11 +104,11 @@ class RectRun:
         """The rectangles of a batch of texts, in rounds of at most BLOCK for each text."""
         rounds: dict[int, list[_Block]] = {}
         for text in batch:
-            if self.given and self.options.summary:
+            if self.read_rectangles and self.options.summary:
                 self.io.failure = MixedRecordsError(f"{text.place}: {MIXED}")
                 break
             with self.io.guard(text.place):
-                self.answered = True
+                self.read_texts = True
                 for k, block in enumerate(self._plan(text)):
                     rounds.setdefault(k, []).append(block)
         return list(rounds.values())
@@ -116,12 +116,12 @@ class RectRun:
     def _plan(self, text: Input) -> list[_Block]:
         options, n, model = self.options, len(text.ids), text.model
         frozen = text.frozen(options.freeze)
-        given = [text.record.get(key) for key in NAMING]
+        in_record = [text.record.get(key) for key in NAMING]
         named: list[Any]
         if options.site:
             named = [*options.site, *options.to]
-        elif any(part is not None for part in given):
-            named = given
+        elif any(part is not None for part in in_record):
+            named = in_record
         else:
             free = [site for site in range(n) if site not in frozen and model.allowed[text.ids[site]]
                     and (site > 0 or scores_first(model))]
@@ -138,13 +138,14 @@ class RectRun:
         try:
             sites = draw_sites(uniforms[:, :2], free, self.options.gap)
         except ValueError as error:
-            raise RecordError(f"no rectangle can be drawn: {error}; give a longer text or other options") from error
+            raise RecordError(f"no rectangle can be drawn: {error}; give a longer text, or another --gap or "
+                              "--freeze") from error
         return [_Block(text, [], sites[k : k + BLOCK], uniforms[k : k + BLOCK]) for k in range(0, count, BLOCK)]
 
     def _measure(self, blocks: list[_Block]) -> None:
-        """Draw what is to be drawn, then the four conditionals of all rectangles together, then, for noise, again.
+        """Draw tokens, compute the four conditionals of all rectangles together and, for noise, once more.
 
-        All blocks are of one model: that of the texts, or of chains that may draw the same words.
+        All blocks share one model: that of the texts, or of chains that may draw the same words.
         """
         model, tau = blocks[0].text.model, self.options.tau
         rows = Rows(model, model.rows)
@@ -166,23 +167,23 @@ class RectRun:
         for block in blocks:
             chosen = slice(k, k + len(block.rectangles))
             with self.io.guard(block.text.place):
-                found = Measured(*(part[chosen] for part in first))
-                self._write(block, found, None if moved is None else moved[chosen])
+                measured = Measured(*(part[chosen] for part in first))
+                self._write(block, measured, None if moved is None else moved[chosen])
             k += len(block.rectangles)
 
     def _alternatives(self, blocks: list[_Block], rows: Rows) -> list[list[Rectangle] | None]:
-        """The rectangles of each drawn block; None for a block whose rectangle is named, or that cannot be drawn."""
+        """The rectangles of each drawn block; None for a block of a named rectangle, or one that cannot be drawn."""
         model, how = blocks[0].text.model, self.options.draw
         drawn = [block for block in blocks if len(block.sites)]
-        found: dict[tuple[int, int], Floats] = {}
+        proposals: dict[tuple[int, int], Floats] = {}
         if how != "uniform":
             wanted = [(k, site) for k, block in enumerate(drawn) for site in np.unique(block.sites).tolist()]
             states, sites = [drawn[k].ids for k, _ in wanted], [site for _, site in wanted]
-            found = dict(zip(wanted, _propose(model, rows, states, sites), strict=True))
+            proposals = dict(zip(wanted, _propose(model, rows, states, sites), strict=True))
         result: list[list[Rectangle] | None] = [None] * len(blocks)
         for k, block in enumerate(drawn):
             with self.io.guard(block.text.place):
-                result[blocks.index(block)] = self._draw(block, {site: found.get((k, site)) for site in
+                result[blocks.index(block)] = self._draw(block, {site: proposals.get((k, site)) for site in
                                                                  np.unique(block.sites).tolist()})
         return result
 
@@ -201,21 +202,21 @@ class RectRun:
                 raise RecordError(what) from error
         return [Rectangle(i, j, ids[i], ids[j], to_a, to_b) for i, j, to_a, to_b in np.hstack([pairs, tokens]).tolist()]
 
-    def _write(self, block: _Block, found: Measured, moved: Values | None) -> None:
+    def _write(self, block: _Block, measured: Measured, moved: Values | None) -> None:
         options = self.options
         why = None if moved is not None else "not measured" if not options.noise else \
             "a table is computed in one way only"
         drawn = {"draw": options.draw} if len(block.sites) else {}
         head = {"run": self.inputs.run, "tau": options.tau}
-        for record in rectangle_records(block.text, block.rectangles, found, moved):
+        for record in rectangle_records(block.text, block.rectangles, measured, moved):
             record |= head | drawn | ({} if why is None else {"noise_reason": why})
-            self.kept.take(record)
+            self.tally.take(record)
             if not options.summary:
                 self.io.output.write(block.text.answer(record))
 
     def _summarise(self) -> None:
-        records = self.kept.summaries()
-        for sentence in self.kept.joined():
+        records = self.tally.summaries()
+        for sentence in self.tally.warnings():
             self.io.reporter.warn(sentence)
         for record in records:
             if record["over"] == "model" and record["above_noise"] is None and record["noise_floor"] is not None:
@@ -230,7 +231,7 @@ class RectRun:
 
 
 def _propose(model: Any, rows: Rows, states: list[Ids], sites: list[int]) -> Sequence[Floats]:
-    """The laws that alternatives are drawn from: conditionals, or what a causal model says from the left."""
+    """The distributions from which alternatives are drawn: conditionals, or a causal model's own, from the left."""
     if not model.has_joint:
         return rows.keep(states, sites)
     from mlmglauber.models.conditionals import stack

@@ -12,37 +12,32 @@ from mlmglauber.commands.shared.tables import (
     number,
     sentence,
     share,
+    small,
 )
 from mlmglauber.stream.records import Record
-
-
-def _nats(value: float) -> str:
-    """Three decimals, or a power of ten where these would be 0."""
-    return f"{value:.3f}" if value == 0 or value >= 0.001 else f"{value:.1e}"
-
 
 RECTANGLES = Table("|delta| of rectangles, nats", (
     Column("model", "Model that gave the conditionals.", lambda group: name(group["model"])),
     Column("tau", "Temperature.", lambda group: number(group["tau"])),
-    Column("draw", "How the alternatives were drawn; named: they were given.", lambda group: group["draw"]),
-    Column("seed", "Seed of what was drawn.", lambda group: count(group.get("seed"))),
+    Column("draw", "How the alternatives were drawn; named: they were not drawn.", lambda group: group["draw"]),
+    Column("seed", "Seed of the draws.", lambda group: count(group.get("seed"))),
     Column("length", "Tokens that are kept of each text; a dash for all.", lambda group: count(group.get("length"))),
     Column("texts", "Texts that have rectangles.", lambda group: count(group["texts"])),
     Column("rectangles", "Rectangles whose delta is defined.", lambda group: count(group["count"])),
     Column("mean", "Mean of |delta|, with a 95 % interval over texts.",
-           lambda group: interval(group["mean"], group["mean_low"], group["mean_high"], show=_nats)),
-    Column("median", "Median of |delta|.", lambda group: figure(group["median"], _nats)),
-    Column("RMS", "Root of the mean square of delta.", lambda group: figure(group["rms"], _nats)),
+           lambda group: interval(group["mean"], group["mean_low"], group["mean_high"], show=small)),
+    Column("median", "Median of |delta|.", lambda group: figure(group["median"], small)),
+    Column("RMS", "Root of the mean square of delta.", lambda group: figure(group["rms"], small)),
     Column("95 %", "95 % of rectangles have a |delta| below this.",
-           lambda group: figure(group["quantiles"]["0.95"], _nats)),
-    Column("noise floor", "What rounding may give: 3 times the 95 % quantile of the noise, or the rounding of the "
-           "number format where that is larger; the median over rectangles.",
-           lambda group: figure(group["noise_floor"], _nats)),
-    Column("above noise", "Rectangles whose |delta| is above their noise floor; a dash where the noise is no rounding.",
+           lambda group: figure(group["quantiles"]["0.95"], small)),
+    Column("noise floor", "The largest |delta| that rounding explains: 3 times the 95 % quantile of the noise, or "
+           "the rounding of the number format if that is larger; the median over rectangles.",
+           lambda group: figure(group["noise_floor"], small)),
+    Column("above noise", "Rectangles whose |delta| is above their noise floor; a dash if the noise is not rounding.",
            lambda group: share(group["above_noise"])),
 ))
 PRODUCTION = Table("Entropy production, nats a step", (
-    Column("model", "Model whose chains they are.", lambda group: name(group["model"])),
+    Column("model", "Model of the chains.", lambda group: name(group["model"])),
     Column("scan", "How the sites were chosen.", lambda group: name(group.get("scan"))),
     Column("tau", "Temperature.", lambda group: number(group["tau"])),
     Column("n", "Tokens of a text.", lambda group: count(group["n"])),

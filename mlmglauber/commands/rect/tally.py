@@ -1,4 +1,4 @@
-"""What mlm-rect keeps of each rectangle for its summary, and the summary records."""
+"""The numbers that mlm-rect keeps of each rectangle for its summary, and the summary records."""
 
 from array import array
 from collections import Counter
@@ -15,13 +15,13 @@ from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record
 
 NAMED = "named"
-"""What stands in the place of `draw` for rectangles that were named."""
+"""The value of `draw` for rectangles that were named, not drawn."""
 OF_MODEL = ("hash", "revision", "dtype")
 OF_DRAW = ("seed", "rectangles", "gap", "freeze")
 """Settings of a run that a named rectangle does not depend on."""
 
 
-class Kind(NamedTuple):
+class RectangleKey(NamedTuple):
     """What rectangles of one run share: model, temperature, draw, and the run of chains whose states they are of."""
 
     model: str
@@ -31,15 +31,15 @@ class Kind(NamedTuple):
     states_of: str | None
 
 
-class _Kept:
-    """Rectangles that are summed up together."""
+class _Deltas:
+    """The numbers of rectangles that are summed up together."""
 
     def __init__(self) -> None:
         self.sizes, self.noise, self.rounding, self.distances = array("d"), array("d"), array("d"), array("q")
         self.texts: list[tuple[str, str]] = []
         self.undefined = 0
 
-    def add(self, other: "_Kept") -> None:
+    def add(self, other: "_Deltas") -> None:
         self.sizes += other.sizes
         self.noise += other.noise
         self.rounding += other.rounding
@@ -52,29 +52,29 @@ class _Kept:
                       np.frombuffer(self.distances, np.int64), self.texts)
 
 
-class Tally:
-    """Rectangles by kind. Runs of the same settings are joined, others kept apart."""
+class RectangleTally:
+    """The rectangles of an input by their keys; runs of the same settings are joined, others stay apart."""
 
     def __init__(self) -> None:
-        self._kinds: dict[Kind, _Kept] = {}
+        self._deltas: dict[RectangleKey, _Deltas] = {}
         self._runs: dict[str, Record] = {}
-        self._drawn: Counter[tuple[str, str]] = Counter()
-
-    def __len__(self) -> int:
-        return sum(len(kept.sizes) + kept.undefined for kept in self._kinds.values())
+        self._counts: Counter[tuple[str, str]] = Counter()
+        """Number of drawn rectangles by (run, id of the text)."""
+        self._texts: dict[tuple[str, str], tuple[str, str]] = {}
+        """Each name of a text once: all its rectangles refer to the same tuple."""
 
     def take_run(self, record: Record) -> None:
-        """A run record, which tells the settings of its rectangles, before or behind them."""
+        """Take a run record, which holds the settings of its rectangles; it may come before or after them."""
         if record.get("command") == "mlm-rect" and isinstance(record.get("options"), dict):
             self._runs[str(record.get("run"))] = record
 
     def take(self, record: Record) -> None:
-        """A rectangle record; RecordError where it lacks its fields, or is one more than its run drew."""
+        """Take a rectangle record; RecordError if fields are missing or its run drew fewer rectangles of the text."""
         try:
             state = record.get("of_state")
             origin = (str(state["run"]), str(state["id"])) if isinstance(state, dict) else None
-            kind = Kind(str(record["model"]), float(record["tau"]), str(record.get("run")),
-                        str(record.get("draw", NAMED)), None if origin is None else origin[0])
+            key = RectangleKey(str(record["model"]), float(record["tau"]), str(record.get("run")),
+                               str(record.get("draw", NAMED)), None if origin is None else origin[0])
             value, noise, rounding = (None if record.get(name) is None else float(record[name])
                                       for name in ("delta", "noise", "rounding"))
             if "delta" not in record:
@@ -83,81 +83,84 @@ class Tally:
             if distance >= 1 << 31:
                 raise ValueError
         except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-            raise RecordError("a rectangle record without its fields; these are not mlm-rect's") from error
-        self._check_count(kind, str(record.get("id")))
-        kept = self._kinds.setdefault(kind, _Kept())
+            raise RecordError("a rectangle record lacks fields; give records as mlm-rect wrote them") from error
+        self._check_count(key, str(record.get("id")))
+        deltas = self._deltas.setdefault(key, _Deltas())
         if value is None:
-            kept.undefined += 1
+            deltas.undefined += 1
             return
-        kept.sizes.append(abs(value))
-        kept.noise.append(float("nan") if noise is None else noise)
-        kept.rounding.append(float("nan") if rounding is None else rounding)
-        kept.distances.append(distance)
-        kept.texts.append(origin or (kind.run, str(record.get("id"))))
+        deltas.sizes.append(abs(value))
+        deltas.noise.append(float("nan") if noise is None else noise)
+        deltas.rounding.append(float("nan") if rounding is None else rounding)
+        deltas.distances.append(distance)
+        text = origin or (key.run, str(record.get("id")))
+        deltas.texts.append(self._texts.setdefault(text, text))
 
-    def _check_count(self, kind: Kind, name: str) -> None:
-        """More rectangles of a text than its run drew are the same ones twice."""
-        if kind.draw == NAMED:
+    def _check_count(self, key: RectangleKey, name: str) -> None:
+        """RecordError if there are more rectangles of a text than its run drew: some were given twice."""
+        if key.draw == NAMED:
             return
-        most = self._most(kind.run)
-        if self._drawn[kind.run, name] >= most:
-            raise RecordError(f"more rectangles of {name!r} than run {kind.run} drew ({most}); give each file once")
-        self._drawn[kind.run, name] += 1
+        most = self._most(key.run)
+        if self._counts[key.run, name] >= most:
+            raise RecordError(f"run {key.run} drew {most} rectangles of {name!r}, and more of them came; give each "
+                              "file once")
+        self._counts[key.run, name] += 1
 
     def _most(self, run: str) -> float:
-        """The number of rectangles that a run drew for each text; infinite where it is not known."""
+        """Number of rectangles that a run drew for each text; infinite where it is not known."""
         count = self._runs.get(run, {}).get("options", {}).get("rectangles")
         return count if type(count) is int else inf
 
     def means(self) -> list[tuple[str, float]]:
-        """(what they are of, mean |delta|) of each group."""
-        found = [(settings, kept) for settings, _, kept in self._groups() if len(kept.sizes)]
+        """(settings as words, mean |delta|) of each group."""
+        groups = [(settings, deltas) for settings, _, deltas in self._groups() if len(deltas.sizes)]
         return [(", ".join(f"{key} {value}" for key, value in settings.items() if isinstance(value, (str, int, float))),
-                 float(np.frombuffer(kept.sizes).mean())) for settings, kept in found]
+                 float(np.frombuffer(deltas.sizes).mean())) for settings, deltas in groups]
 
-    def joined(self) -> list[str]:
-        """A sentence for whoever should know what was joined and what was kept apart."""
+    def warnings(self) -> list[str]:
+        """Sentences on runs that were joined, runs given twice, and groups that stay apart."""
         groups = list(self._groups())
-        told = [f"{len(runs)} runs of the same settings are joined: {', '.join(runs)}"
-                for _, runs, _ in groups if len(runs) > 1]
-        twice = dict.fromkeys(run for (run, _), count in self._drawn.items() if count > self._most(run))
-        told += [f"run {run} has more rectangles of a text than it drew; give each file once" for run in twice]
-        differing = Counter((settings["model"], settings["tau"]) for settings, _, _ in groups)
-        for (model, tau), count in differing.items():
+        sentences = [f"{len(runs)} runs of the same settings are joined: {', '.join(runs)}"
+                     for _, runs, _ in groups if len(runs) > 1]
+        twice = dict.fromkeys(run for (run, _), count in self._counts.items() if count > self._most(run))
+        sentences += [f"run {run} has more rectangles of a text than it drew; give each file once" for run in twice]
+        pairs = Counter((settings["model"], settings["tau"]) for settings, _, _ in groups)
+        for (model, tau), count in pairs.items():
             if count > 1:
                 mine = [settings for settings, _, _ in groups if (settings["model"], settings["tau"]) == (model, tau)]
                 names = dict.fromkeys(key for settings in mine for key in settings)
-                apart = [key for key in names if len({repr(settings.get(key)) for settings in mine}) > 1]
-                told.append(f"{count} groups of {model} at tau {tau:g} are kept apart; they differ in "
-                            f"{', '.join(apart)}")
-        return told
+                differing = [key for key in names if len({repr(settings.get(key)) for settings in mine}) > 1]
+                sentences.append(f"{count} groups of {model} at tau {tau:g} are kept apart; they differ in "
+                                 f"{', '.join(differing)}")
+        return sentences
 
-    def _groups(self) -> Iterator[tuple[Record, list[str], _Kept]]:
+    def _groups(self) -> Iterator[tuple[Record, list[str], _Deltas]]:
         """(settings, runs, rectangles), in order of appearance."""
-        groups: dict[str, tuple[Record, list[str], _Kept]] = {}
-        for kind, kept in self._kinds.items():
-            settings = self._settings(kind)
-            _, runs, whole = groups.setdefault(repr(settings), (settings, [], _Kept()))
-            whole.add(kept)
-            if kind.run not in runs:
-                runs.append(kind.run)
+        groups: dict[str, tuple[Record, list[str], _Deltas]] = {}
+        for key, deltas in self._deltas.items():
+            settings = self._settings(key)
+            _, runs, whole = groups.setdefault(repr(settings), (settings, [], _Deltas()))
+            whole.add(deltas)
+            if key.run not in runs:
+                runs.append(key.run)
         yield from groups.values()
 
-    def _settings(self, kind: Kind) -> Record:
-        """What a summary tells of a kind of rectangles: runs that agree in it are joined."""
-        known: Record = {"model": kind.model, "tau": kind.tau, "draw": kind.draw,
-                         **({} if kind.states_of is None else {"states_of": kind.states_of})}
-        run = self._runs.get(kind.run)
+    def _settings(self, key: RectangleKey) -> Record:
+        """The settings that a summary shows of rectangles of one key: runs with equal settings are joined."""
+        settings: Record = {"model": key.model, "tau": key.tau, "draw": key.draw,
+                            **({} if key.states_of is None else {"states_of": key.states_of})}
+        run = self._runs.get(key.run)
         if run is None:
-            return known | {"run": kind.run, "settings_reason": "no run record"}
+            return settings | {"run": key.run, "settings_reason": "no run record"}
         options: dict[str, Any] = run["options"]
-        known |= {name: run[name] for name in OF_MODEL if run.get(name) is not None} | {"length": options.get("length")}
-        if kind.draw != NAMED:
-            known |= {name: {"seed": run.get("seed"), **options}.get(name) for name in OF_DRAW}
-        return {name: value for name, value in known.items() if value is not None}
+        settings |= {name: run[name] for name in OF_MODEL if run.get(name) is not None}
+        settings["length"] = options.get("length")
+        if key.draw != NAMED:
+            settings |= {name: {"seed": run.get("seed"), **options}.get(name) for name in OF_DRAW}
+        return {name: value for name, value in settings.items() if value is not None}
 
     def summaries(self) -> list[Record]:
-        """One for each group, then one for each of its distances |i - j|."""
+        """A summary for each group, then one for each of its distances |i - j|."""
         whole, parts = [], []
         for settings, runs, kept in self._groups():
             if not len(kept.sizes):

@@ -1,13 +1,12 @@
 """mlm-sample: Glauber chains from texts."""
 
-from collections import deque
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import click
 
 from mlmglauber.commands.sample.options import SampleOptions
 from mlmglauber.commands.shared.command import record_command
+from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.option_types import Sites, Temperatures
 from mlmglauber.commands.shared.options import (
@@ -19,9 +18,6 @@ from mlmglauber.commands.shared.options import (
     text_options,
 )
 from mlmglauber.commands.shared.spread.plan import Spread
-
-if TYPE_CHECKING:
-    from mlmglauber.commands.sample.run import TextChains
 
 DEFAULT_SWEEPS = 100
 """Number of sweeps where neither --steps nor --sweeps is given."""
@@ -39,44 +35,46 @@ EXAMPLES = """\
 
 
 @click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
-              help="Temperature, or several: each is run. 0 takes the likeliest token.")
+              help="Temperature, or several: each is run. At 0 the likeliest token is taken.")
 @click.option("--steps", type=click.IntRange(0), help="Length of a chain in steps.")
-@click.option("--sweeps", type=click.IntRange(0), help=f"Length of a chain in sweeps; {DEFAULT_SWEEPS} by default.")
-@click.option("-c", "--chains", type=click.IntRange(1), default=1, show_default=True, help="Chains a text.")
-@click.option("--every", type=click.IntRange(1), metavar="N", help="Write every Nth state; once a sweep by default.")
-@click.option("--on-change", is_flag=True, help="Write every change of state and the last state: the whole trajectory.")
-@click.option("--energy", type=click.IntRange(0), default=0, metavar="N",
+@click.option("--sweeps", type=click.IntRange(0), help=f"Length of a chain in sweeps. Default: {DEFAULT_SWEEPS}.")
+@click.option("-c", "--chains", type=click.IntRange(1), default=1, show_default=True,
+              help="Number of chains of a text.")
+@click.option("--every", type=click.IntRange(1), metavar="N", help="Write every Nth state. Default: once a sweep.")
+@click.option("--on-change", is_flag=True,
+              help="Write each state that differs from the one before, and the last state: the whole trajectory.")
+@click.option("--pll", cls=AliasedOption, aliases=["--energy"], type=click.IntRange(0), default=0, metavar="N",
               help="Every N steps, write the state with `pll`, its pseudo-log-likelihood in nats at tau 1.")
 @click.option("--burn-in", type=click.IntRange(0), default=0, show_default=True, metavar="N",
-              help="Steps run before the first state is written.")
+              help="Number of steps before the first state is written.")
 @click.option("--scan", type=click.Choice(["random", "permutation", "systematic"]), default="random",
               show_default=True, help="How the next site is chosen.")
 @click.option("--init", type=click.Choice(["text", "mask", "random"]), default="text", show_default=True,
               help="The first state: the text, all masked, or tokens drawn uniformly.")
 @click.option("--length", type=click.IntRange(1), metavar="N",
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
-@click.option("--freeze", type=Sites(), metavar="SITES", help="Sites kept as they are, from 0 on, as in 0,3,5-7.")
+@click.option("--freeze", type=Sites(), metavar="SITES", help="Sites that stay fixed, from 0 on, as in 0,3,5-7.")
 @click.option("--allow", metavar="WORD[,WORD]...",
-              help="Draw these tokens alone, each one piece of the vocabulary; their probabilities are renormalised.")
+              help="Draw only these tokens, each one piece of the vocabulary; their probabilities are renormalised.")
 @click.option("--seed", type=click.IntRange(0), help="Seed; drawn and recorded when absent.")
 @click.option("--engine", type=click.Choice(["fast", "plain"]), default="fast", show_default=True,
-              help="plain computes every step anew, the reference; the states are the same.")
+              help="plain, the reference, computes every step anew; the states are the same.")
 @click.option("--cache-mb", type=click.IntRange(0), default=256, show_default=True, metavar="MB",
-              help="Memory for conditionals that were computed before.")
+              help="Memory for the cache of conditionals.")
 @click.option("--resume", type=click.Path(), metavar="FILE",
-              help="Write to FILE; where an interrupted run left it, go on with that run.")
+              help="Write to FILE; if it holds an interrupted run, continue that run.")
 @click.option("--from-run", type=click.Path(), metavar="FILE",
-              help="Run again what FILE's run records tell: their model, seed, temperatures and options; give the same "
-                   "input.")
+              help="Repeat the run of FILE, with the model, seed, temperatures and options of its run records; give "
+                   "the same input.")
 @click.option("--check", is_flag=True,
-              help="With --from-run, write nothing and end with status 1 at the first line that is not FILE's.")
-@table_options(by_default=False)
+              help="With --from-run, write nothing, and end with status 1 at the first line that differs from FILE.")
+@table_options()
 @text_options
 @model_options
 @exact_option
 @spread_options
 def sample(io: Filter, options: SampleOptions) -> None:
-    """Chains of as many texts as fill a batch run together; their states are written in the order of the input."""
+    """Run as many texts together as fill a batch; write their states in the order of the input."""
     from mlmglauber.commands.sample.run import SampleRun
 
     recorded = None
@@ -94,43 +92,32 @@ def sample(io: Filter, options: SampleOptions) -> None:
         io.lines.before_wait = io.output.flush
     tally = None
     if options.table in TABLE_FORMS:
-        from mlmglauber.commands.sample.table import Tally
+        from mlmglauber.commands.sample.table import StateTally
 
-        io.output = tally = Tally(io.output)
+        io.output = tally = StateTally(io.output)
     with SampleRun(io, options, recorded) as run, io.reporter.bar("records") as progress:
-        in_work: deque[TextChains] = deque()
-        while True:
-            while run.has_room(in_work):
-                text = run.next_text(wait=not in_work)
-                if text is None:
-                    break
-                in_work.append(text)
-            if not in_work:
-                break
-            run.step(in_work)
-            while in_work and in_work[0].finished:
-                in_work.popleft()
-                progress(1)
+        run.run_jobs(progress)
     if options.check:
         io.output.finish()
-        io.reporter.warn(f"every record is that of {options.from_run}")
+        io.reporter.warn(f"every record is the same as in {options.from_run}")
     if tally is not None:
         tally.show(io, options.table)
     run.report_end(empty=tally is not None)
 
 
 def _checked(io: Filter, options: SampleOptions) -> SampleOptions:
-    """The options with their defaults; UsageError for options that exclude each other."""
+    """The options with the default length; UsageError for options that exclude each other."""
     if options.check and options.from_run is None:
-        raise click.UsageError("--check compares with the FILE of --from-run; give --from-run FILE too")
+        raise click.UsageError("--check needs --from-run FILE, with which it compares; add it")
     if options.steps is not None and options.sweeps is not None:
-        raise click.UsageError("--steps and --sweeps exclude each other")
+        raise click.UsageError("--steps and --sweeps exclude each other; give one of them")
     if options.every is not None and options.on_change:
-        raise click.UsageError("--every and --on-change exclude each other")
+        raise click.UsageError("--every and --on-change exclude each other; give one of them")
     if options.resume is not None and io.output.path is not None:
         raise click.UsageError("--resume writes to its own file; leave --output out")
     if options.table in TABLE_FORMS and (options.check or options.resume is not None):
-        raise click.UsageError("--table writes no states; --check and --resume are about states")
+        raise click.UsageError("--table writes no states and excludes --check and --resume, which need them; leave "
+                               "one out")
     if options.steps is None and options.sweeps is None:
         return replace(options, sweeps=DEFAULT_SWEEPS)
     return options

@@ -5,6 +5,9 @@ from typing import Any
 
 from mlmglauber.commands.shared.options import MODEL_OPTIONS, ChainOptions
 
+RECORDED_NAMES = {"pll": "energy"}
+"""Options that run records hold under another name: their older one, so that records do not change."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class SampleOptions(ChainOptions):
@@ -15,7 +18,7 @@ class SampleOptions(ChainOptions):
     chains: int
     every: int | None
     on_change: bool
-    energy: int
+    pll: int
     burn_in: int
     scan: str
     init: str
@@ -38,7 +41,8 @@ class SampleOptions(ChainOptions):
         return self.sweeps * n
 
     def in_run_record(self) -> dict[str, Any]:
-        """The options that a run record holds under `options`."""
-        asked = self.recorded(*MODEL_OPTIONS, "exact", "seed", "tau", "engine", "cache_mb", "resume", "from_run",
-                              "check", "table")
-        return asked | {"batch_size": self.batch_size}
+        """The options that a run record holds under `options`, by the names of RECORDED_NAMES."""
+        options = self.recorded(*MODEL_OPTIONS, "exact", "seed", "tau", "engine", "cache_mb", "resume", "from_run",
+                                "check", "table")
+        renamed = {RECORDED_NAMES.get(name, name): value for name, value in options.items()}
+        return dict(sorted(renamed.items())) | {"batch_size": self.batch_size}

@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any, NamedTuple
 
-from mlmglauber.commands.sample.options import SampleOptions
+from mlmglauber.commands.sample.options import RECORDED_NAMES, SampleOptions
 from mlmglauber.commands.shared.inputs import DRAW_VERSION
 from mlmglauber.stream.errors import MlmError, UsageError
 from mlmglauber.stream.records import Lines, Record, parse
@@ -29,16 +29,17 @@ def read_recorded_run(path: str) -> RecordedRun:
         elif record.get("type") == "state":
             break
     if not runs:
-        raise UsageError(f"{path}: no run record of mlm-sample at its head; give a file that mlm-sample wrote")
+        raise UsageError(f"{path}: the file does not begin with a run record of mlm-sample; give a file that "
+                         "mlm-sample wrote")
     first = runs[0]
     if first.get("draw", 1) != DRAW_VERSION:
-        raise UsageError(f"{path}: its chains were drawn by version {first.get('draw', 1)} of the draw, this is "
-                         f"version {DRAW_VERSION}: the same seed gives other chains; run it anew")
-    known = {field.name for field in fields(SampleOptions)}
-    options = {name: value for name, value in first["options"].items() if name in known}
+        raise UsageError(f"{path}: its chains were drawn by version {first.get('draw', 1)} of the draws, this is "
+                         f"version {DRAW_VERSION}, in which the same seed gives other chains; make a new run")
+    recorded = {RECORDED_NAMES.get(field.name, field.name): field.name for field in fields(SampleOptions)}
+    options = {recorded[name]: value for name, value in first["options"].items() if name in recorded}
     options |= {"model": first["model"], "dtype": first["dtype"], "seed": first["seed"],
                 "tau": [run["tau"] for run in runs if run["seed"] == first["seed"]]}
-    if first["class"] == "TableConditional":  # a table has one number format alone
+    if first["class"] == "TableConditional":  # a table has only one number format
         options["dtype"] = "auto"
     options["exact"] = options["dtype"] in ("bfloat16", "float16") and first["precision"] == "float64"
     if first.get("revision"):
@@ -49,10 +50,10 @@ def read_recorded_run(path: str) -> RecordedRun:
 def check_same(was: RecordedRun, runs: set[str], described: dict[str, Any]) -> str | None:
     """MlmError where the model or the input are not those of the recorded run; a warning where the versions differ."""
     if was.hash != described.get("hash"):
-        raise MlmError(f"{was.path}: the weights had the hash {was.hash}, those of {described['model']} now have "
-                       f"{described.get('hash')}; give the model of that run")
+        raise MlmError(f"{was.path}: the weights of the run had the hash {was.hash}, those of {described['model']} "
+                       f"have {described.get('hash')}; give the model of the run")
     if runs != was.runs:
-        raise MlmError(f"{was.path}: the first record of the input is not that of the run; give the same input")
+        raise MlmError(f"{was.path}: the first record of the input differs from that of the run; give the same input")
     differing = [f"{name} {version} then, {described['versions'].get(name)} now"
                  for name, version in was.versions.items() if described["versions"].get(name) != version]
-    return f"{was.path}: other versions than in that run: {', '.join(differing)}" if differing else None
+    return f"{was.path}: the versions differ from those of the run: {', '.join(differing)}" if differing else None

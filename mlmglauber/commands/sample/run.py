@@ -35,7 +35,7 @@ WAITING = 2
 """Maximum number of texts that are in work or wait to be written, in multiples of the batch size."""
 
 
-class SampleRun(ResumableRun[SampleOptions]):
+class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
     """One run of mlm-sample: its run records and the chains of its texts."""
 
     def __init__(self, io: Filter, options: SampleOptions, recorded: RecordedRun | None = None) -> None:
@@ -45,7 +45,7 @@ class SampleRun(ResumableRun[SampleOptions]):
 
     @property
     def passed_on_before(self) -> int:
-        """Number of records that were passed on into the resumed file before."""
+        """Number of records that the interrupted run passed on into the resumed file."""
         return self.left.passed_on
 
     def report_left_out(self, complete: bool) -> None:
@@ -61,7 +61,7 @@ class SampleRun(ResumableRun[SampleOptions]):
         self.runs = {}
         heads = []
         for tau in options.tau:
-            # The first record is part of the name: two inputs at one seed are two runs.
+            # The first record is part of the run id: two inputs with one seed are two runs.
             names = [self.seed, tau, options.scan, options.init, options.length, options.freeze,
                      self.io.first or first]
             if options.allow is not None:
@@ -81,7 +81,7 @@ class SampleRun(ResumableRun[SampleOptions]):
             for head in heads:
                 self.output.write(head)
 
-    def next_text(self, wait: bool) -> "TextChains | None":
+    def next_job(self, wait: bool) -> "TextChains | None":
         """The chains of the next text; None at the end of the input, or when `wait` is off and no text has arrived."""
         while (record := self.io.read(plain_text=True, wait=wait)) is not None:
             with self.io.guard(self.io.place):
@@ -91,7 +91,7 @@ class SampleRun(ResumableRun[SampleOptions]):
         return None
 
     def _chains_of(self, record: Record) -> "TextChains | None":
-        """The chains of a record; None where it has none, or where they are in the resumed file already."""
+        """The chains of a record; None if it makes none, or if they are in the resumed file already."""
         name = self.new_input(record)
         if name is None:
             return None
@@ -105,15 +105,13 @@ class SampleRun(ResumableRun[SampleOptions]):
         self.ids.add(name)
         return None if name in self.left.finished else TextChains(self, name, record, ids)
 
-    def has_room(self, texts: Collection["TextChains"]) -> bool:
-        """Whether another text may join: the batch is not full, and few enough texts wait to be written."""
+    def has_room(self, jobs: Collection["TextChains"]) -> bool:
         rows = self.engine.rows if self.model is not None else 1
-        return sum(len(text.chains) for text in texts if not text.finished) < rows and len(texts) < WAITING * rows
+        return sum(len(text.chains) for text in jobs if not text.finished) < rows and len(jobs) < WAITING * rows
 
-    def step(self, texts: Collection["TextChains"]) -> None:
-        """Advance every chain in work and write the states that are due."""
+    def step(self, jobs: Collection["TextChains"]) -> None:
         assert self.model is not None
-        working = [text for text in texts if not text.finished]
+        working = [text for text in jobs if not text.finished]
         chains = [chain for text in working for chain in text.chains]
         if self.options.engine == "fast":
             self.engine.advance(chains)
@@ -138,7 +136,7 @@ class TextChains:
         self.on_change = options.on_change
         every = 0 if self.on_change else options.every or len(ids)
         last = options.burn_in + options.steps_of(len(ids))
-        self.schedule = OutputSchedule(last, every, options.burn_in, options.energy)
+        self.schedule = OutputSchedule(last, every, options.burn_in, options.pll)
         self.engine = run.engine
         self.with_logp = every <= 1
         self.chains: list[Chain] = []
@@ -151,16 +149,16 @@ class TextChains:
                                          schedule=self.schedule, scan=options.scan, frozen=options.frozen))
                 self.runs.append(run.runs[tau])
         if name == run.left.unfinished and run.left.states:
-            self._go_on(run.left)
+            self._continue(run.left)
         elif self.schedule.burn_in == 0:
             for chain in self.chains:
                 chain.events.append(Event(0, chain.ids.copy(), None))
         self.write_states()
 
-    def _go_on(self, left: resume.ResumePoint) -> None:
-        """Set the chains to where the interrupted run left them.
+    def _continue(self, left: resume.ResumePoint) -> None:
+        """Set the chains to the last states of the interrupted run.
 
-        With --on-change every change is a record: a chain stays in its last written state up to the last step.
+        With --on-change every change is a record, so a chain stays in its last written state up to the last step.
         """
         for chain, run in zip(self.chains, self.runs, strict=True):
             state = left.states[run, chain.number]
@@ -175,7 +173,7 @@ class TextChains:
             if chain.broken is not None:
                 self._close()
                 raise RecordError(f"chain {chain.number} at tau {chain.tau:g}, step {chain.step + 1}: the model's "
-                                  f"conditional at site {chain.broken} is not finite; the record ends here")
+                                  f"conditional at site {chain.broken} is not finite; the chains of this text end here")
         slowest = min(chain.step for chain in self.chains)
         if slowest >= self.schedule.last:
             self._close()
@@ -221,7 +219,7 @@ def first_state(model: TextModel, ids: list[int], options: SampleOptions, name: 
     free = np.setdiff1d(np.arange(len(ids)), options.frozen)
     if options.init == "mask":
         if model.mask_id is None:
-            raise RecordError("a table has no mask token; use --init text or random")
+            raise RecordError("the model has no mask token; use --init text or random")
         start[free] = model.mask_id
     else:
         tokens = np.flatnonzero(model.allowed)

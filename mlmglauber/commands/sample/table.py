@@ -1,4 +1,4 @@
-"""The table of mlm-sample --table: the states that would be written, counted in their place."""
+"""The table of mlm-sample --table: counts the states instead of writing them."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ CHAINS = Table("Chains by temperature and length", (
     Column("n", "Tokens of a text.", lambda row: count(row[0][1])),
     Column("texts", "Number of texts.", lambda row: count(row[1])),
     Column("chains", "Number of chains.", lambda row: count(row[2].chains)),
-    Column("steps", "Steps that every chain made.", lambda row: count(row[2].steps)),
+    Column("steps", "Number of steps of every chain.", lambda row: count(row[2].steps)),
     Column("states", "States that would have been written: see --every and --on-change.",
            lambda row: count(row[2].states)),
     Column("moved", "Share of these, first ones left out, that differ from the one before.",
@@ -25,14 +25,14 @@ CHAINS = Table("Chains by temperature and length", (
     Column("unmoved chains", "Chains whose states were all the same.", lambda row: count(row[2].unmoved)),
     Column("sites changed", "Share of sites at which the last state differs from the first, mean over chains.",
            lambda row: share(row[2].distance)),
-    Column("pll a token", "With --energy, pseudo-log-likelihood of the last states a token, nats, mean over chains.",
+    Column("pll a token", "With --pll, pseudo-log-likelihood of the last states a token, nats, mean over chains.",
            lambda row: "" if row[2].pll is None else number(row[2].pll)),
 ))
 TABLES = (CHAINS,)
 
 
-class Tally(Output):
-    """Takes the lines of a run in the place of its output; holds two states a chain."""
+class StateTally(Output):
+    """An output that counts the states of a run instead of writing them; keeps two states a chain."""
 
     def __init__(self, output: Output) -> None:
         self.output, self.path = output, output.path
@@ -54,7 +54,7 @@ class Tally(Output):
         pass
 
     def show(self, io: Filter, form: str) -> None:
-        """The table, to the output that was there before."""
+        """Write the table to the output of the command."""
         io.output = self.output
         groups: dict[tuple[float, int], list[tuple[Any, WrittenChain]]] = {}
         for key, (tau, chain) in self._chains.items():

@@ -1,4 +1,4 @@
-"""The model of a command as the chains of each run have it."""
+"""The model of a command, restricted to the tokens that the chains of each run may draw."""
 
 from mlmglauber.commands.shared.chain_run import ChainLaw, ChainRun
 from mlmglauber.commands.shared.filter import Filter
@@ -8,22 +8,21 @@ from mlmglauber.stream.errors import UsageError
 
 
 class ChainModels:
-    """The one model of a command as the chains of each run have it: the very one, restricted to what they may draw."""
+    """Gives, for each run of chains, the one model of a command restricted to the tokens that the chains may draw."""
 
     def __init__(self, io: Filter, model: TextModel, otherwise: str = "give their texts without their ids"
                  ) -> None:
-        """otherwise: what else to do about states of another model."""
+        """otherwise: what an error about states of another model advises besides naming the right model."""
         self.io, self.model, self.otherwise = io, model, otherwise
         self._described = model.describe()
         self._models: dict[ChainLaw, TextModel] = {}
 
     def of(self, run: ChainRun) -> TextModel:
-        """UsageError where the chains are of another model: what it says is of another law."""
+        """The model for a run; UsageError if its chains are of another model."""
         if not run.known:
             self.io.once("no run record", lambda: self.io.reporter.warn(
-                f"no run record came before states of run {run.run}: they are taken for states of "
-                f"{self._described['model']}, with all its tokens, no site frozen, random scan; give the records as "
-                "mlm-sample wrote them"))
+                f"no run record came before states of run {run.run}: assuming {self._described['model']}, all its "
+                "tokens, no frozen site, random scan; give the records as mlm-sample wrote them"))
         if run.law not in self._models:
             self._models[run.law] = self._restricted(run)
         return self._models[run.law]
@@ -36,16 +35,16 @@ class ChainModels:
         return RestrictedModel(self.model, tokens)
 
     def check(self, run: ChainRun) -> None:
-        """UsageError for chains of another model, a warning for those of another precision."""
+        """UsageError for chains of another model; a warning for chains of another precision."""
         ours, theirs = self._described, run.law
         for key, value in (("hash", theirs.hash), ("revision", theirs.revision), ("model", theirs.model)):
             if ours.get(key) is not None and value is not None:
                 if ours[key] != value:
-                    raise UsageError(f"run {run.run} is of the model {theirs.model} ({key} {value}), not of "
+                    raise UsageError(f"run {run.run} was made with the model {theirs.model} ({key} {value}), not with "
                                      f"{ours['model']} ({ours[key]}); name its model with -m, or {self.otherwise}")
                 break
         here = ours.get("precision", ours["dtype"])
         if theirs.precision not in (None, here):
             self.io.once(("number format", run.run), lambda: self.io.reporter.warn(
-                f"the chains of run {run.run} are defined in {theirs.precision}, this is computed in {here}; give the "
-                "same --dtype and --exact for the law of the chains"))
+                f"the chains of run {run.run} are defined in {theirs.precision}, but this command computes in {here}; "
+                "give the --dtype and --exact of that run"))

@@ -1,7 +1,7 @@
-"""What a run record says of the chains whose states follow it: for every command that looks at states.
+"""Reads from a run record how the chains were made whose states follow it, for every command that reads states.
 
-A chain is made by a law: a model, the tokens that may be drawn (--allow), the sites that do not move (--freeze), a
-scan and a temperature. Whoever measures such a chain, or puts chains together, asks here which law that was.
+The law of a chain is its model, the tokens that may be drawn (--allow), the sites that stay fixed (--freeze), its scan
+and its temperature. Whatever is measured on a chain is measured under that law, and only chains of one law are pooled.
 """
 
 from math import isfinite
@@ -16,11 +16,11 @@ INITS = ("text", "mask", "random")
 
 
 class ChainLaw(NamedTuple):
-    """What must be the same for chains to be put together in one row, beside their temperature and length.
+    """What chains must share, besides temperature and length, to be pooled in one row.
 
-    model, hash, revision: of the model; precision: that of the conditionals which define the chains, whatever number
-    format they were first computed in; init: what the chains start from; allow: the words that may be drawn,
-    sorted; freeze: the sites that do not move. All None, or empty, where no run record came before the states.
+    model, hash, revision: of the model. precision: number format of the conditionals that define the chains, which
+    --exact makes better than that of the model. init: what the chains start from. allow: the words that may be drawn,
+    sorted. freeze: the sites that stay fixed. All None, or empty, where no run record came before the states.
     """
 
     model: str | None = None
@@ -33,29 +33,29 @@ class ChainLaw(NamedTuple):
     freeze: tuple[int, ...] = ()
 
     def fields(self) -> Record:
-        """The fields of a summary that tell of it; `allow` and `freeze` only where there are any."""
+        """Its fields in a summary record; `allow` and `freeze` only if the run had them."""
         if self == UNKNOWN:
             return {"model": None, "model_reason": "no run record"}
-        known: Record = {"model": self.model}
-        known |= {name: value for name, value in (("hash", self.hash), ("revision", self.revision),
+        fields: Record = {"model": self.model}
+        fields |= {name: value for name, value in (("hash", self.hash), ("revision", self.revision),
                                                  ("precision", self.precision)) if value is not None}
-        return known | {"scan": self.scan, "init": self.init, **self.restrictions()}
+        return fields | {"scan": self.scan, "init": self.init, **self.restrictions()}
 
     def restrictions(self) -> Record:
-        """`allow` and `freeze`, where there are any."""
+        """The fields `allow` and `freeze`, if the run had them."""
         return {**({} if self.allow is None else {"allow": ",".join(self.allow)}),
                 **({"freeze": list(self.freeze)} if self.freeze else {})}
 
 
 UNKNOWN = ChainLaw()
 LAW_FIELDS = ChainLaw._fields
-"""The names that the fields of a law have in summaries."""
+"""Names of the fields of a law in summary records."""
 
 
 class ChainRun(NamedTuple):
     """A run of chains: its law, its temperature, and whether its states show every change (None: not known).
 
-    known: whether its run record came before its states. Where it did not, the scan is taken for the random one.
+    known: whether its run record came before its states. If it did not, the scan is assumed to be random.
     """
 
     run: str | None
@@ -69,14 +69,14 @@ class ChainRun(NamedTuple):
         return self.law.scan or "random"
 
     def free_sites(self, n: int) -> tuple[int, ...]:
-        """The sites of a state of n tokens that the chain draws at."""
+        """The sites of a state of n tokens at which the chain draws tokens."""
         return tuple(site for site in range(n) if site not in self.law.freeze)
 
     def tau_of(self, record: Record) -> float | None:
-        """The temperature of a state: its own, else that of its run; None where neither tells it."""
+        """The temperature of a state: its own, else that of its run, else None. RecordError for an impossible one."""
         tau = record.get("tau", self.tau)
         if tau is not None and (type(tau) not in (int, float) or not isfinite(tau) or tau < 0):
-            raise RecordError(f'"tau" is {as_json(tau)}, no temperature; these are not state records of mlm-sample')
+            raise RecordError(f'"tau" is {as_json(tau)}, not a temperature; give states as mlm-sample wrote them')
         return None if tau is None else float(tau)
 
 
@@ -84,27 +84,27 @@ NO_RUN = ChainRun(None, UNKNOWN, None, None, known=False)
 
 
 class Runs:
-    """The run records of an input, as they come."""
+    """The run records read so far, and the runs that they describe."""
 
     def __init__(self) -> None:
         self.records: dict[str, Record] = {}
-        self._read: dict[str, ChainRun] = {}
+        self._parsed: dict[str, ChainRun] = {}
 
     def take(self, record: Record) -> None:
-        """A record of type run; those that made no chains are not kept."""
+        """Keep a run record, if its command makes chains."""
         name = record.get("run")
         if isinstance(name, str) and record.get("command") in ("mlm-sample", "mlm-couple"):
             self.records[name] = record
-            self._read.pop(name, None)
+            self._parsed.pop(name, None)
 
     def of(self, state: Record) -> ChainRun:
-        """The run of a state; RecordError where its run record has options that no chain has."""
+        """The run of a state; RecordError if its run record has options that mlm-sample does not write."""
         name = state.get("run")
         if not isinstance(name, str) or name not in self.records:
             return NO_RUN if name is None else NO_RUN._replace(run=str(name))
-        if name not in self._read:
-            self._read[name] = _chain_run(self.records[name])
-        return self._read[name]
+        if name not in self._parsed:
+            self._parsed[name] = _chain_run(self.records[name])
+        return self._parsed[name]
 
 
 def _chain_run(record: Record) -> ChainRun:
@@ -118,8 +118,8 @@ def _chain_run(record: Record) -> ChainRun:
     if not (all(name is None or isinstance(name, str) for name in (*names, allow, start)) and scan in SCANS
             and init in INITS and type(freeze) is list and all(type(site) is int and site >= 0 for site in freeze)
             and (tau is None or type(tau) in (int, float))):
-        raise RecordError(f"the run record of {record['run']!r} has a model, tau, allow, freeze, scan or init that no "
-                          "run of mlm-sample has; give its records as it wrote them")
+        raise RecordError(f"the run record of {record['run']!r} has a model, tau, allow, freeze, scan or init that "
+                          "mlm-sample does not write; give the records as mlm-sample wrote them")
     words = None if allow is None else tuple(sorted(map(str.strip, allow.split(","))))
     law = ChainLaw(model, digest, revision, precision, scan, start or init, words, tuple(sorted(set(freeze))))
     shows_all = None

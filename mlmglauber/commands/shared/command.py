@@ -3,6 +3,7 @@
 import os
 import sys
 import warnings
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -11,6 +12,7 @@ import click
 from mlmglauber import __version__
 from mlmglauber.commands.shared.command_line import Command
 from mlmglauber.commands.shared.filter import Filter, Function
+from mlmglauber.commands.shared.modes import Mode, ModeCommand, complete_first
 from mlmglauber.commands.shared.options import Options, take_reading, take_table
 from mlmglauber.commands.shared.process import settle_process
 from mlmglauber.commands.shared.reporter import Reporter
@@ -24,12 +26,12 @@ CLOSED_PIPE = 141
 
 
 def record_command(function: Function, options_class: type[Options], description: str, examples: str,
-                   spread: Spread | None = None) -> Command:
+                   spread: Spread | None = None, modes: Mapping[str, Mode] | None = None) -> Command:
     """The command mlm-NAME of a function NAME(io, options) over records.
 
     The click.option decorators of the function come first in --help; the options that all commands share follow.
     options_class: the dataclass with a field for each of the function's own options. spread: how --shard and --dask
-    divide the command's work, None where they do not.
+    divide the command's work, None where they do not. modes: for a command whose first argument may name a mode.
     """
     name = f"mlm-{function.__name__}"
 
@@ -40,10 +42,13 @@ def record_command(function: Function, options_class: type[Options], description
         raise SystemExit(_run(function, options_class, spread, reporter, files, strict, output, values))
 
     own = list(reversed(getattr(function, "__click_params__", [])))
-    inputs = click.Argument(["files"], nargs=-1, type=click.Path(), metavar="[FILE]...")
-    return Command(name, callback=callback, help=description, epilog=examples,
-                   params=[inputs, *own, *_shared_options(name)],
-                   context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+    inputs = click.Argument(["files"], nargs=-1, type=click.Path(), metavar="[FILE]...",
+                            shell_complete=complete_first(modes) if modes else None)
+    settings: dict[str, Any] = {
+        "callback": callback, "help": description, "epilog": examples,
+        "params": [inputs, *own, *_shared_options(name)],
+        "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
+    return ModeCommand(name, modes=modes, **settings) if modes else Command(name, **settings)
 
 
 def _shared_options(name: str) -> list[click.Parameter]:
@@ -53,13 +58,13 @@ def _shared_options(name: str) -> list[click.Parameter]:
             context.exit()
 
     return [
-        click.Option(["-o", "--output"], metavar="FILE", help="Write to FILE, which appears whole or not at all."),
+        click.Option(["-o", "--output"], metavar="FILE", help="Write to FILE, which appears when all is written."),
         click.Option(["--strict"], is_flag=True, help="Stop at the first bad record."),
-        click.Option(["-q", "--quiet"], is_flag=True, help="No warnings, counts or progress."),
-        click.Option(["-v", "--verbose"], count=True, help="Tracebacks with errors."),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Write no warnings, counts or progress."),
+        click.Option(["-v", "--verbose"], count=True, help="Write tracebacks with errors."),
         click.Option(["--progress/--no-progress"], default=None,
                      help="Show progress on standard error; by default on a terminal."),
-        click.Option(["--no-color"], is_flag=True, help="No colour; so do NO_COLOR and TERM=dumb."),
+        click.Option(["--no-color"], is_flag=True, help="Use no colour, as with NO_COLOR or TERM=dumb."),
         click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=version,
                      help="Show the version and exit."),
     ]
@@ -74,7 +79,7 @@ def _run(function: Function, options_class: type[Options], spread: Spread | None
         reporter.warn(str(message)) if issubclass(category, MlmWarning) else None)
     try:
         with ExitStack() as stack:
-            with deferred:  # an interrupt that comes now must not leave the temporary file of the output behind
+            with deferred:  # an interrupt here must not leave the temporary file of the output behind
                 output = stack.enter_context(open_output(path))
             io = Filter(reporter, files, strict, output, take_reading(values))
             io.shard, address = values.pop("shard", None), values.pop("dask", None)
@@ -91,7 +96,7 @@ def _run(function: Function, options_class: type[Options], spread: Spread | None
                 try:
                     function(io, options)
                 except MlmError:
-                    io.conclude()  # an input that ended early may be the cause, and its error says more
+                    io.conclude()  # if the input ended early, its error is the cause
                     raise
             io.report_counts()
             io.conclude()

@@ -1,8 +1,8 @@
-"""The command line of every command: usage errors in two lines, values in UTF-8, lists that stand once."""
+"""The command line of every command: usage errors in two lines, values in UTF-8, each list given once."""
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -15,23 +15,24 @@ from mlmglauber.stream.printable import printable
 class Command(click.Command):
     """A click command whose usage errors are two lines and whose examples keep their shape."""
 
-    function: Callable[..., None]
-    """What it does with a Filter and its options: what a worker of another process calls."""
-
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(f"\nExamples:\n\n{self.epilog}\n\n")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """As click's, but an option that takes a list stands once: of two lists the first would be dropped."""
+        """Parse as click does, but refuse an option with a list that is given twice: click drops the first list."""
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-        for option in {param for param in order if order.count(param) > 1}:
-            if isinstance(option, click.Option) and takes_list(option):
-                form = "0,3,5-7" if option.metavar == "SITES" else option.metavar
-                raise click.UsageError(f"{option.opts[-1]} stands twice; write one list, as in {form}", ctx)
+        self.check_given(ctx, order)
         return super().parse_args(ctx, args)
 
+    def check_given(self, ctx: click.Context, params: Sequence[click.Parameter]) -> None:
+        """UsageError if the parameters of the command line, in their order there, do not go together."""
+        for option in {param for param in params if params.count(param) > 1}:
+            if isinstance(option, click.Option) and takes_list(option):
+                form = "0,3,5-7" if option.metavar == "SITES" else option.metavar
+                raise click.UsageError(f"{option.opts[-1]} is given twice; write one list, as in {form}", ctx)
+
     def invoke(self, ctx: click.Context) -> Any:
-        """As click's, with values decoded as UTF-8 whatever the locale; the names of files may be any bytes."""
+        """Invoke with values decoded as UTF-8 in every locale; the names of files may be any bytes."""
         for param in self.params:
             if param.name in ctx.params and not _names_file(param):
                 try:
@@ -47,15 +48,32 @@ class Command(click.Command):
         try:
             return super().main(args, prog_name=name, standalone_mode=False)
         except click.UsageError as error:
-            print(f"{name}: {printable(error.format_message())}\nTry '{name} --help'.", file=sys.stderr)
+            path = name if error.ctx is None else error.ctx.command_path
+            print(f"{name}: {printable(error.format_message())}\nTry '{path} --help'.", file=sys.stderr)
             status = ExitStatus.USAGE
         except (click.Abort, KeyboardInterrupt):
             status = ExitStatus.INTERRUPTED
         raise SystemExit(int(status))
 
 
+class AliasedOption(click.Option):
+    """An option that is also accepted under older names, which neither help, man pages nor completions show."""
+
+    def __init__(self, *args: Any, aliases: Sequence[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.aliases = tuple(aliases)
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Register the aliases beside the names that are shown."""
+        shown, self.opts = self.opts, [*self.opts, *self.aliases]
+        try:
+            super().add_to_parser(parser, ctx)
+        finally:
+            self.opts = shown
+
+
 def takes_list(option: click.Option) -> bool:
-    """Whether the value of an option is a list, as its metavar tells: SITES, or NAME[,NAME]..."""
+    """Whether the value of an option is a list, which its metavar shows: SITES, or NAME[,NAME]..."""
     return not option.multiple and ("[," in (option.metavar or "") or option.metavar == "SITES")
 
 

@@ -36,23 +36,23 @@ class Filter:
         self.first: Record | None = None
         """The first record of the whole input, which names a run; a worker gets it from its client."""
         self.shard: tuple[int, int] | None = None
-        """(i, N): only the records i, N + i, 2 N + i, ... are answered, counted from 0."""
+        """(i, N): only the records i, N + i, 2 N + i, ... are answered, counted from 0. None: all records."""
         self.runs = Runs()
         """The run records read so far, those of other shards included."""
         self.mute = False
         """Whether bad records are skipped without a report, because another process of this run reports them."""
         self.passed_texts: Counter[str] = Counter()
-        """Records with a text that are no inputs, by their type."""
+        """Number of records with a text that were passed on because they are not inputs, by type."""
         self.part = False
-        """Whether this is one part of an input that another process reads as a whole."""
-        self.kinds: Counter[str] = Counter()
-        """Number of records read, by their type."""
+        """Whether this process reads one part of an input that another process reads as a whole."""
+        self.types: Counter[str] = Counter()
+        """Number of records read, by type."""
         self.unknown: Counter[str] = Counter()
-        """Texts with unknown tokens; their unknown tokens; all their tokens."""
+        """Number of texts with unknown tokens, of their unknown tokens, and of all their tokens."""
         self.masked: Counter[str] = Counter()
-        """States with masked sites that were read, by what was done with them."""
+        """Number of states with masked sites, by what was done with them."""
         self.ends: Counter[str] = Counter()
-        """Chains that ended; chains that ended with masked sites; the number of these sites."""
+        """Number of chains that ended, of those that ended with masked sites, and of these sites."""
         self.opened: dict[Any, Any] = {}
         """Cache of opened models, keyed by name and options; a worker keeps it from block to block."""
 
@@ -112,7 +112,7 @@ class Filter:
         return self.opened[key]
 
     def _parse(self, line: Line, plain_text: bool) -> Record | None:
-        """The record of a line; None for a blank line and for a record of another shard."""
+        """The record of a line; None for a blank line or a record of another shard."""
         self.place = line.place
         self.count += 1
         ours = self.shard is None or (self.count - 1) % self.shard[1] == self.shard[0]
@@ -132,7 +132,7 @@ class Filter:
             self.first = record
         if record.get("type") == "run":
             self.runs.take(record)
-        self.kinds[str(record.get("type"))] += 1
+        self.types[str(record.get("type"))] += 1
         return record if ours else None
 
     @contextmanager
@@ -154,12 +154,12 @@ class Filter:
             self.reporter.bad_record(error)
 
     def pass_on(self, record: Record) -> None:
-        """Count a record that is passed on because it is no input; one with a text may have been meant as an input."""
+        """Count a record that is passed on because it is not an input; with a text it may have been meant as one."""
         if isinstance(record.get("text"), str):
             self.passed_texts[str(record.get("type"))] += 1
 
     def leaves_out(self, record: Record, fate: str = "left out") -> bool:
-        """Whether a record is a state with masked sites, which has no text. It is counted for `report_counts`."""
+        """Whether a record is a state with masked sites, which has no text; it is counted for `report_counts`."""
         if not has_masks(record):
             return False
         self.masked[fate] += 1
@@ -168,15 +168,15 @@ class Filter:
     def report_missing(self, wanted: str, remedy: str, empty: bool = True) -> None:
         """Warn that the input held none of the records that the command reads.
 
-        empty: whether the output is then empty too, which is exit status 65. An input without records and one with bad
-        records get no warning.
+        empty: whether the output is then empty too, which is exit status 65. There is no warning if the input has no
+        record at all, or bad records.
         """
-        if not self.kinds or self.reporter.bad_records or self.failure or self.part or self.shard:
+        if not self.types or self.reporter.bad_records or self.failure or self.part or self.shard:
             return
-        found = ", ".join(f"{count} {'of no type' if kind == 'None' else 'of type ' + kind}"
-                          for kind, count in self.kinds.items())
-        if not self.masked:  # these have a line of their own
-            self.reporter.warn(f"no {wanted} in the input ({found}); {remedy}")
+        counts = ", ".join(f"{count} {'of no type' if kind == 'None' else 'of type ' + kind}"
+                           for kind, count in self.types.items())
+        if not self.masked:  # states with masked sites are reported in a line of their own
+            self.reporter.warn(f"no {wanted} in the input ({counts}); {remedy}")
         self.reporter.nothing_found = empty
 
     @property
@@ -189,21 +189,21 @@ class Filter:
         if self.unknown:
             texts = self.unknown["texts"]
             self.reporter.warn(f"{counted(texts, 'text')} with unknown tokens: {self.unknown['unknown']} of "
-                               f"{self.unknown['tokens']} tokens stand for what the vocabulary lacks (`unknown`)")
+                               f"{self.unknown['tokens']} tokens are unknown to the model (`unknown`)")
         if self.ends["masked"]:
             self.reporter.warn(f"{self.ends['masked']} of {counted(self.ends['chains'], 'chain')} ended with masked "
-                               f"sites, {self.ends['sites']} in all (`masked`): these last states are no texts; run "
+                               f"sites, {self.ends['sites']} in all (`masked`), so their last states have no text; run "
                                "more sweeps")
         for fate, count in self.masked.items():
-            what = "is no text," if count == 1 else "are no texts,"
-            self.reporter.warn(f"{counted(count, 'state')} with masked sites, which {what} {were(count)} {fate}")
+            have = "it has" if count == 1 else "they have"
+            self.reporter.warn(f"{counted(count, 'state')} with masked sites {were(count)} {fate}: {have} no text")
         if self.passed_texts:
             what = ", ".join(f"{count} of type {kind}" for kind, count in self.passed_texts.items())
-            self.reporter.warn(f"records with a text passed on as they are, which are no inputs: {what}")
+            self.reporter.warn(f"records with a text were passed on because they are not inputs: {what}")
 
 
 class Function(Protocol):
-    """What a command does with its records: a function of a module, so that a worker can import it."""
+    """The function of a command: reads, answers and writes records. A worker imports it from its module."""
 
     __name__: str
 

@@ -1,4 +1,4 @@
-"""What a command with a model reads: texts and states as token ids, and the run record that tells of the model."""
+"""Reads texts and states as token ids for a command with a model, and writes the run record of the model."""
 
 import hashlib
 import os
@@ -27,19 +27,19 @@ OWN_FIELDS = frozenset({
     "text_tokens", "embedding_reason", "drift", "drift_reason", "coupled", "basin", "basin_p", "basin_reason",
     "basin_p_reason",
 })
-"""Fields of an input that what is made of it does not inherit: they are made anew, or tell of the text that was."""
+"""Fields of an input that its answers do not inherit: they are computed anew, or describe the old text."""
 
 DRAW_VERSION = 2
-"""Which draws make a chain of its key: 2 since tokens are drawn in two levels, from float64 conditionals."""
+"""Version of the function from (seed, record, chain, step) to draws; 2 draws tokens in two levels, from float64."""
 
 TEXTS = ("text", "give lines of text, or records with `text` or `ids`", False)
-"""What a command lacks whose input has no text; the records of other types are passed on."""
+"""Arguments of `Filter.report_missing` for an input without a text."""
 
 
 class Input(NamedTuple):
-    """One text: where it stands, what it is called, its token ids, and the fields that its answers inherit.
+    """One text: its place in the input, its name, its token ids, and the fields that its answers inherit.
 
-    chain: the run of a state's chain, and model: the model as that chain has it; for a text, NO_RUN and the model.
+    chain: the run of a state's chain; NO_RUN for a text. model: the model, restricted to what that chain may draw.
     """
 
     place: str
@@ -51,7 +51,7 @@ class Input(NamedTuple):
     model: TextModel
 
     def frozen(self, own: list[int] | None) -> list[int]:
-        """The sites that do not move: those of --freeze and those of the chain; RecordError where none is left."""
+        """The sites that stay fixed: those of --freeze and those of the chain; RecordError if they are all sites."""
         n = len(self.ids)
         check_frozen(own or [], n)
         sites = sorted({*(own or []), *(site for site in self.chain.law.freeze if site < n)})
@@ -80,12 +80,12 @@ class Inputs:
         self.run = ""
         self.too_short = 0
         self.needed = True
-        """Whether an input without a text is worth a word."""
+        """Whether an input without a text causes a warning."""
         self.summed = False
         """Whether the output is a summary or a table: without a text it can only be empty, which is status 65."""
 
     def batches(self, size: int) -> Iterator[list[Input]]:
-        """Texts that are at hand, at least one and at most `size`; records of other types pass in their place."""
+        """Lists of the texts that have arrived, 1 to `size` each; other records are passed on in their place."""
         batch: list[Input] = []
         while True:
             record = self.io.read(plain_text=True, wait=not batch)
@@ -107,9 +107,9 @@ class Inputs:
                 self._write(record)
                 continue
             with self.io.guard(self.io.place):
-                found = self._input(record)
-                if found is not None:
-                    batch.append(found)
+                text = self._input(record)
+                if text is not None:
+                    batch.append(text)
             if len(batch) == size:
                 yield batch
                 batch = []
@@ -147,19 +147,19 @@ class Inputs:
 
 
 def texts_at_once(options: ModelOptions) -> int:
-    """How many texts a command takes in together, before its model is open: --batch-size, or that of the first call."""
+    """Number of texts that a command reads together before its model is open: the batch size of the first pass."""
     return BatchSize(options.batch_size).rows
 
 
 def size_of(path: str | None) -> int:
-    """Bytes of a file, 0 where there is none."""
+    """Size of a file in bytes, 0 if it does not exist."""
     return os.path.getsize(path) if path is not None and os.path.exists(path) else 0
 
 
 def shard_field(shard: tuple[int, int] | None, resumed: str | None) -> Record:
-    """The field `shard`, I/N, of the run record of a file that --resume goes on with: it is refused to another shard.
+    """The field `shard`, I/N, of the run record of a --resume file, so that no other shard continues the file.
 
-    In a stream it is left out: there all shards have the same run records.
+    In a stream it is left out, since all shards must write the same run records there.
     """
     return {} if shard is None or resumed is None else {"shard": f"{shard[0] + 1}/{shard[1]}"}
 
@@ -169,37 +169,37 @@ def report_too_short(io: Filter, count: int, length: int) -> None:
 
 
 def report_checks(io: Filter, engine: "Engine") -> None:
-    """Finish the checks of draws; say with -v, and whenever one differed, how many were made."""
+    """Finish the checks of draws; report their number with -v, and always if one differed."""
     engine.finish_checks()
     precision, again = engine.precision, engine.counters.again
     if io.reporter.verbose or precision.differed:
-        io.reporter.warn(f"{engine.counters.rows} conditionals computed, {again} of them again in better precision; of "
-                         f"{precision.checked} certain draws that were checked {precision.differed} differed")
+        io.reporter.warn(f"{engine.counters.rows} conditionals computed, {again} of them again in better precision; "
+                         f"{precision.differed} of {precision.checked} checked draws differed")
 
 
 def run_id(described: dict[str, Any], names: list[Any]) -> str:
-    """Eight hexadecimal digits for a model and what else makes a run what it is."""
+    """The id of a run, eight hexadecimal digits: a hash of its model and of `names`, all else that determines it."""
     whole = [described.get("hash") or described["model"], described["dtype"], *names]
     return hashlib.blake2b(to_line(whole)[:-1], digest_size=4).hexdigest()
 
 
 def chain_fields(tolerances: Sequence[float]) -> Record:
-    """What the run record of chains tells beside the model: the draw's version, and the tolerance of each precision.
+    """The fields of a run record of chains besides those of the model: version of the draw, tolerances.
 
-    tolerances: in nats of log-odds at tau = 1, the first one that of the model's own number format.
+    tolerances: of each precision, in nats of log-odds at tau = 1, from that of the model's own number format on.
     """
     return {"draw": DRAW_VERSION, "tolerance": list(tolerances[:-1])}
 
 
 def chain_run_id(described: dict[str, Any], names: list[Any]) -> str:
-    """The run id of chains: those of two number formats that are defined by one precision are the same chains."""
+    """The run id of chains. Number formats that compute the same chains, of one precision, give the same id."""
     return run_id(described | {"dtype": described["precision"]}, [DRAW_VERSION, *names])
 
 
 def token_ids(model: TextModel, record: Record, length: int | None = None) -> list[int] | None:
-    """The token ids of a record's text, or its own; RecordError for what cannot be a state of the model.
+    """The ids of a record, or those of its text; RecordError if they are not a state of the model.
 
-    length: keep the first so many tokens; None for a text that has fewer.
+    length: number of tokens to keep; the result is None if the text has fewer.
     """
     text, ids = text_or_ids(record)
     if ids is None:
@@ -211,19 +211,19 @@ def token_ids(model: TextModel, record: Record, length: int | None = None) -> li
         ids = ids[:length]
     _mark_unknown(model, record, text, ids)
     if not ids:
-        raise RecordError("the text has no token; give one of at least one token")
+        raise RecordError("the text has no token; give a text of at least one token")
     if len(ids) > model.max_sites:
         least = "at least " if text is not None and len(text) > PART else ""  # the rest was not looked at
-        raise RecordError(f"{least}{len(ids)} tokens, the model takes {model.max_sites}; shorten the text, or use "
-                          "--length")
+        raise RecordError(f"the text has {least}{len(ids)} tokens, but the model takes at most {model.max_sites}; "
+                          "shorten the text, or use --length")
     model.check_ids(ids)
     return ids
 
 
 def _mark_unknown(model: TextModel, record: Record, text: str | None, ids: list[int]) -> None:
-    """Write into a record how many of its tokens stand for what the vocabulary lacks, `unknown`, where there are any.
+    """Add `unknown`, the number of unknown tokens, to a record that has any.
 
-    RecordError for a text of nothing else.
+    RecordError if all its tokens are unknown.
     """
     record.pop("unknown", None)
     count = 0 if model.unknown_id is None else ids.count(model.unknown_id)
@@ -231,26 +231,26 @@ def _mark_unknown(model: TextModel, record: Record, text: str | None, ids: list[
         return
     letters = is_alphabet(model.vocab_size)
     if letters and text is not None and text.startswith(">"):
-        raise RecordError("the head of a FASTA sequence; read the input with --format fasta")
+        raise RecordError("the line is the head of a FASTA sequence; read the input with --format fasta")
     if count == len(ids):
-        raise RecordError("the model's vocabulary has none of this text; " + (
+        raise RecordError("all tokens of this text are unknown to the model; " + (
             "write its letters, mostly capitals" if letters else "give a text of its language, or another model"))
     record["unknown"] = count
 
 
 def tally_unknown(io: Filter, record: Record, ids: list[int]) -> None:
-    """Count the unknown tokens of a start for the line that is said at the end; RecordError under --strict."""
+    """Count the unknown tokens of a text for the warning at the end; RecordError under --strict."""
     if "unknown" not in record:
         return
     if io.strict:
-        raise RecordError(f"{record['unknown']} of {len(ids)} tokens are unknown to the model; write them otherwise, "
-                          "or leave --strict out")
+        raise RecordError(f"{record['unknown']} of {len(ids)} tokens are unknown to the model; use other words, or "
+                          "leave --strict out")
     for counted_as, count in (("texts", 1), ("unknown", record["unknown"]), ("tokens", len(ids))):
         io.unknown[counted_as] += count
 
 
 def _first_ids(model: TextModel, text: str, enough: int) -> list[int]:
-    """The token ids of a text, at least the first so many where it has more: the rest of a book is not tokenised."""
+    """The first token ids of a text, at least `enough` if it has so many; the rest of a long text is not tokenised."""
     ids: list[int] = []
     for part in parts(text):
         ids += model.encode(part)
@@ -260,13 +260,13 @@ def _first_ids(model: TextModel, text: str, enough: int) -> list[int]:
 
 
 def text_exact(model: TextModel, text: str, ids: list[int]) -> Record:
-    """The field `text_exact`, false, of a state whose text is cut into other ids than its own; else no field."""
+    """The field `text_exact`, false, if the tokenizer cuts the text into other ids than these; else no field."""
     return {} if model.encode(text) == ids else {"text_exact": False}
 
 
 def check_frozen(frozen: list[int], n: int) -> None:
-    """RecordError where --freeze names a site that the text does not have, or leaves none free."""
+    """RecordError if --freeze names a site that the text does not have, or all of its sites."""
     if frozen and frozen[-1] >= n:
-        raise RecordError(f"--freeze names site {frozen[-1]}, the text has sites 0 to {n - 1}")
+        raise RecordError(f"--freeze names site {frozen[-1]}, but the text has sites 0 to {n - 1} only; leave it out")
     if len(frozen) == n:
-        raise RecordError("every site is frozen, none can move; freeze fewer")
+        raise RecordError("every site is frozen, so no token can change; freeze fewer sites")

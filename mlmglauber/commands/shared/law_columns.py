@@ -1,4 +1,4 @@
-"""The columns of a table that tell which law chains were made by: rows of two laws are never put together."""
+"""The columns of a table for the law of the chains; rows of two laws are never pooled."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,12 +8,12 @@ from mlmglauber.stream.records import Record
 
 
 def law_columns(summary: Callable[[Any], Record]) -> tuple[Column, ...]:
-    """Columns for the model and what else the chains were run with; `summary` finds the summary of a row."""
+    """Columns for the model and the other settings of the chains. summary: the function from a row to its summary."""
     return (
-        Column("model", "Model that the chains are of; a dash where no run record came before them.",
+        Column("model", "Model of the chains; a dash where no run record came before them.",
                lambda row: name(summary(row).get("model"))),
-        Column("law", "What else the chains were run with: a scan other than random, where they started if not from "
-               "texts, words that alone may be drawn, sites that do not move.", lambda row: name(_law(summary(row)))),
+        Column("law", "Other settings of the chains: a scan other than random, a start other than texts, the only "
+               "words that may be drawn, the sites that stay fixed.", lambda row: name(_law(summary(row)))),
     )
 
 

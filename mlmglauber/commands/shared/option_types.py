@@ -8,7 +8,7 @@ import click
 
 
 class Temperatures(click.ParamType[list[float]]):
-    """One temperature or several with commas between; each finite and not negative."""
+    """A temperature, finite and not negative, or several with commas between."""
 
     name = "tau"
 
@@ -22,25 +22,25 @@ class Temperatures(click.ParamType[list[float]]):
             except ValueError:
                 tau = None
             if tau is None or not isfinite(tau) or tau < 0:
-                self.fail(f"{part!r} is no temperature: a finite number, 0 or above, or several as in 0.5,1,2")
+                self.fail(f"{part!r} is not a temperature; give a finite number, 0 or above, or several as in 0.5,1,2")
             taus.append(tau + 0.0)  # -0 is 0
         if len(set(taus)) < len(taus):
-            self.fail(f"{value}: a temperature stands twice")
+            self.fail(f"{value}: a temperature is given twice; give each once")
         return taus
 
 
 class Real(click.FloatRange):
-    """A finite number in a range; click alone lets not-a-number through."""
+    """A finite number in a range; click alone accepts not-a-number."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
         if not isfinite(number) or "_" in str(value):
-            self.fail(f"{value!r} is no finite number", param, ctx)
+            self.fail(f"{value!r} is not a finite number; give one", param, ctx)
         return number
 
 
 class Numbers(click.ParamType[list[float]]):
-    """One number or several with commas between, each from `low` to `high`."""
+    """A number from `low` to `high`, or several with commas between."""
 
     name = "numbers"
 
@@ -71,7 +71,7 @@ class Sites(click.ParamType[list[int]]):
         for part in str(value).split(","):
             match = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part.strip())
             if match is None:
-                self.fail(f"{part!r} is no site: give numbers from 0 on, as in 0,3,5-7")
+                self.fail(f"{part!r} is not a site; give numbers from 0 on, as in 0,3,5-7")
             sites.update(range(int(match[1]), int(match[2] or match[1]) + 1))
         return sorted(sites)
 
@@ -91,12 +91,12 @@ class BatchSizeOption(click.ParamType["int | Literal['auto']"]):
         except ValueError:
             rows = 0
         if rows < 1:
-            self.fail(f"{value!r} is no number of rows: give 1 or more, or auto")
+            self.fail(f"{value!r} is not a number of rows; give 1 or more, or auto")
         return rows
 
 
 class Shard(click.ParamType[tuple[int, int]]):
-    """I/N, the I-th of N parts, from 1 on; (I - 1, N)."""
+    """I/N, the I-th of N parts, counted from 1; its value is (I - 1, N)."""
 
     name = "shard"
 
@@ -105,5 +105,5 @@ class Shard(click.ParamType[tuple[int, int]]):
             return value
         match = re.fullmatch(r"([0-9]{1,6})/([0-9]{1,6})", str(value))
         if match is None or not 1 <= int(match[1]) <= int(match[2]):
-            self.fail(f"{value!r} is no shard: give I/N, from 1/N to N/N")
+            self.fail(f"{value!r} is not a shard; give I/N, from 1/N to N/N")
         return int(match[1]) - 1, int(match[2])

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import click
 
+from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.option_types import BatchSizeOption, Shard
 from mlmglauber.stream.formats import FORMATS, Reading
 
@@ -24,7 +25,7 @@ class Options:
     """The values of a command's own options, by the names that click gives them."""
 
     def recorded(self, *left_out: str) -> dict[str, Any]:
-        """The values by name, sorted, without some of them: what a run record says of the options."""
+        """The values by name, sorted, without those in `left_out`: the options as a run record holds them."""
         names = sorted({field.name for field in fields(self)}.difference(left_out))
         return {name: getattr(self, name) for name in names}
 
@@ -56,14 +57,14 @@ class ModelOptions(DeviceOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class TextOptions(ModelOptions):
-    """Values of `model_options` and --length: options of a command that looks at texts by a model."""
+    """Values of `model_options` and --length: options of a command that reads texts with a model."""
 
     length: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ChainOptions(ModelOptions):
-    """Options that mlm-sample and mlm-couple share: those of a run of chains that --resume can go on with."""
+    """Options that mlm-sample and mlm-couple share: those of a run of chains that --resume can continue."""
 
     tau: list[float]
     allow: str | None
@@ -96,15 +97,15 @@ def _all(*decorators: Decorator) -> Decorator:
 
 exact_option = click.option(
     "--exact", is_flag=True,
-    help="With --dtype bfloat16 or float16: use it as a faster way to the chains of float64; else it has chains of its "
-         "own.")
+    help="With --dtype bfloat16 or float16: compute the chains of float64 faster; without --exact these formats have "
+         "chains of their own.")
 
 device_options = _all(
     click.option("--device", default="auto", show_default=True, envvar="MLM_DEVICE", show_envvar=True,
                  metavar="DEVICE", help="auto, cpu, cuda or cuda:N."),
     click.option("--revision", metavar="REV", help="Revision of a model on the hub."),
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model."),
-    click.option("--allow-pickle", is_flag=True, help="Load weights that are pickles, which can run code."),
+    click.option("--allow-pickle", is_flag=True, help="Load weights from pickles, which can run code."),
 )
 
 model_options = _all(
@@ -113,37 +114,42 @@ model_options = _all(
     click.option("--dtype", type=click.Choice(["auto", "float64", "float32", "bfloat16", "float16"]), default="auto",
                  show_default=True, help="Number format of the model; auto is float32."),
     click.option("--batch-size", type=BatchSizeOption(), default="auto", show_default=True, metavar="ROWS",
-                 help="Rows a forward pass; auto: doubled while timed passes become cheaper a row."),
+                 help="Rows of a forward pass; auto doubles them while timed passes become cheaper per row."),
     device_options,
 )
 
 spread_options = _all(
     click.option("--shard", type=Shard(), metavar="I/N",
-                 help="Answer the I-th of N parts of the input: records I, N+I, 2N+I, ... from 1 on. All parts "
-                      "together give the records of the whole."),
+                 help="Answer the I-th of N parts of the input: records I, N+I, 2N+I, ..., counted from 1. All parts "
+                      "together give the records of one run."),
     click.option("--dask", metavar="ADDRESS",
-                 help="Let the workers of dask.distributed at ADDRESS answer, or local:N processes of this machine."),
+                 help="Run on the workers of dask.distributed at ADDRESS, or on local:N processes of this machine."),
 )
 
 text_options = _all(
     click.option("--format", "form", type=click.Choice(FORMATS),
-                 help="Format of the input; by default the names of files say it (.fasta, .fa, .faa, .fna, .csv, .tsv, "
-                      "also with .gz), and else each line: an object of JSON, or a text."),
-    click.option("--text", is_flag=True, help="Every line is a text, whatever it looks like: --format text."),
-    click.option("--text-field", metavar="NAME", help="Field or column that holds the text; text by default."),
-    click.option("--upper", is_flag=True, help="Sequences of FASTA in capitals."),
+                 help="Format of the input. Default: by the name of the file (.fasta, .fa, .faa, .fna, .csv, .tsv, "
+                      "also with .gz); otherwise each line is a JSON object or a text."),
+    click.option("--text", is_flag=True, help="Take every line as a text; the same as --format text."),
+    click.option("--text-field", metavar="NAME", help="Field or column that holds the text. Default: text."),
+    click.option("--upper", is_flag=True, help="Convert FASTA sequences to capitals."),
 )
 
 
-def table_options(implied: str | None = None, by_default: bool = True) -> Decorator:
+def summary_option(help_text: str) -> Decorator:
+    """--summary, which is accepted as --summarize too."""
+    return click.option("--summary", is_flag=True, cls=AliasedOption, aliases=["--summarize"], help=help_text)
+
+
+def table_options(summary: bool = False) -> Decorator:
     """--table, --csv and --md, of which one may be given: the field `table` holds which, "" for none.
 
-    implied: the option that any of them turns on, a summary. by_default: whether that gives a table on a terminal.
+    summary: whether the command has --summary, which each of them turns on and which is a table on a terminal.
     """
-    what = "A table for people instead of records" + ("; by default a summary is one on a terminal." if by_default
-                                                       else ".")
+    what = "Write a table for people instead of records" + (
+        "; without it a summary is a table on a terminal only. Implies --summary." if summary else ".")
     options = [
-        click.option("--table/--no-table", default=None, help=what + (f" Implies --{implied}." if implied else "")),
+        click.option("--table/--no-table", default=None, help=what),
         click.option("--csv", is_flag=True, help="The table as CSV, with all digits."),
         click.option("--md", is_flag=True, help="The table in Markdown."),
     ]
@@ -151,27 +157,27 @@ def table_options(implied: str | None = None, by_default: bool = True) -> Decora
 
 
 def take_table(values: dict[str, Any]) -> None:
-    """Replace the values of `table_options` by one, `table`; turn on the summary that a table implies."""
+    """Replace the values of `table_options` by one, `table`; a table turns --summary on."""
     if "csv" not in values:
         return
     table, csv, md = values.pop("table"), values.pop("csv"), values.pop("md")
     if (table is True) + csv + md > 1:
-        raise click.UsageError("--table, --csv and --md exclude each other; run the command for each")
+        raise click.UsageError("--table, --csv and --md exclude each other; give one of them")
     values["table"] = "csv" if csv else "md" if md else {True: "text", False: "records", None: ""}[table]
     if values["table"] in TABLE_FORMS:
-        values |= {name: True for name in ("summary", "summarize") if name in values}
+        values |= {"summary": True} if "summary" in values else {}
 
 
 def take_reading(values: dict[str, Any]) -> Reading | None:
-    """Remove the values of `text_options`; how they say the input is read, None for a command without them."""
+    """Remove the values of `text_options`; the Reading that they ask for, None for a command without them."""
     if "form" not in values:
         return None
     form, text, field, upper = (values.pop(name) for name in ("form", "text", "text_field", "upper"))
     if text and form not in (None, "text"):
-        raise click.UsageError(f"--text and --format {form} exclude each other")
+        raise click.UsageError(f"--text and --format {form} exclude each other; give one of them")
     form = "text" if text else form
     if field is not None and form in ("text", "fasta"):
-        raise click.UsageError(f"--text-field is for records and tables; --format {form} has no fields")
+        raise click.UsageError(f"--format {form} has no fields; leave --text-field out")
     if upper and form not in (None, "fasta"):
-        raise click.UsageError("--upper is for --format fasta")
+        raise click.UsageError("--upper needs --format fasta")
     return Reading(form, field, upper)

@@ -1,4 +1,4 @@
-"""What a command's process sets before it begins: its standard streams, its threads, what happens to freed memory."""
+"""Prepares the process of a command: standard streams, threads, and how freed memory is kept."""
 
 import ctypes
 import os
@@ -7,9 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 
 TRIM_AT, MAP_AT = 1 << 28, 1 << 25
-"""The C library gives memory back from so many free bytes on, and asks the system for larger blocks one by one."""
+"""Bytes of free memory from which the C library returns memory to the system, and the least size of a block that it
+requests from the system directly."""
 KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(TRIM_AT), "MALLOC_MMAP_THRESHOLD_": str(MAP_AT)}
-"""The same as an environment, for processes that are started."""
+"""The same settings as environment variables, for processes that are started."""
 
 
 def occupy_streams() -> None:
@@ -34,7 +35,7 @@ def settle_process() -> None:
 
 
 def keep_memory() -> None:
-    """Tell the C library to keep what is freed, up to TRIM_AT bytes; what the user has set stands.
+    """Tell the C library to keep freed memory, up to TRIM_AT bytes, unless the user has set its variables.
 
     By default glibc gives the memory of each large layer back to the system and asks for it again at the next one: a
     tenth of the time of a forward pass at BERT-base size. Another C library is left as it is.
@@ -50,23 +51,23 @@ def keep_memory() -> None:
 
 
 def settle_threads() -> None:
-    """Set what the numeric libraries read when they are loaded; what the user has set stands.
+    """Set the variables that the numeric libraries read when they are loaded, unless the user has set them.
 
-    Without it a container's share of the processors is not seen, and a command of a pipe whose threads wait in a loop
-    for their next piece of work takes the processor from its neighbours.
+    Otherwise they ignore a container's share of the processors, and idle threads, which wait in a loop, take processor
+    time from the other commands of a pipe.
     """
     os.environ.setdefault("OMP_NUM_THREADS", str(allowed_threads()))
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 def allowed_threads() -> int:
-    """The processors that this process may run on, or the whole ones in its share of a control group, if fewer."""
+    """Number of processors that this process may run on, or of whole ones in its control group's share, if fewer."""
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(count, _quota()))
 
 
 def _quota(root: Path = Path("/sys/fs/cgroup")) -> int:
-    """Whole processors in the share of the control group (version 2, then 1); many where there is no limit."""
+    """Number of whole processors in the share of the control group (version 2, then 1); 65536 if there is no limit."""
     try:
         quota, period = (root / "cpu.max").read_text().split()
         return int(int(quota) / int(period)) if quota != "max" else 1 << 16

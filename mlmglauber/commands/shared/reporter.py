@@ -19,7 +19,7 @@ class Reporter:
         self.limit_exceeded = False
         """Whether --fail-above found a value above its limit: the command then ends with status 1."""
         self.nothing_found = False
-        """Whether the input held nothing of what the command reads: it then ends with status 65."""
+        """Whether the input had no record that the command reads: it then ends with status 65."""
 
     def warn(self, text: str) -> None:
         """Write a warning or a count; with -q nothing is written."""
@@ -27,7 +27,7 @@ class Reporter:
             self._write(text)
 
     def relay(self, text: str) -> None:
-        """Write a line that another process of this run has reported."""
+        """Write a line that another process of this run reported."""
         self._write(text)
 
     def bad_record(self, error: RecordError) -> None:

@@ -1,10 +1,12 @@
-"""A run of chains that --resume can go on with: what mlm-sample and mlm-couple share."""
+"""A run of chains that --resume can continue: what mlm-sample and mlm-couple share."""
 
 import os
 from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import TEXTS, report_checks, size_of
@@ -20,13 +22,20 @@ from mlmglauber.stream.output import AppendingOutput, InOrder, Output
 from mlmglauber.stream.records import Record, is_input, record_id, repeated_id
 
 OptionsT = TypeVar("OptionsT", bound=ChainOptions)
+JobT = TypeVar("JobT", bound="Job")
 
 
-class ResumableRun(ABC, Generic[OptionsT]):
+class Job(Protocol):
+    """What a run advances as a whole: the chains of one text, or one pair."""
+
+    finished: bool
+
+
+class ResumableRun(ABC, Generic[OptionsT, JobT]):
     """The model of a run, opened when the first record comes, its output, and the ids of its inputs.
 
-    With --resume the output is appended to a file, and what stands in the file is not computed again. The seed is the
-    one that is given, else that of the file, else drawn.
+    With --resume the output is appended to a file, and what the file holds already is not computed again. The seed is
+    that of --seed, else that of the file, else drawn.
     """
 
     def __init__(self, io: Filter, options: OptionsT) -> None:
@@ -64,14 +73,42 @@ class ResumableRun(ABC, Generic[OptionsT]):
 
     @abstractmethod
     def report_left_out(self, complete: bool) -> None:
-        """Report the inputs that gave no chain. complete: whether the run came to its end."""
+        """Report the inputs that made no chain. complete: whether the run reached the end of the input."""
 
     @abstractmethod
     def start(self, first: Record) -> None:
         """Open the model with `open_chains` and write the run records; first: the first record of the input."""
 
+    @abstractmethod
+    def next_job(self, wait: bool) -> JobT | None:
+        """The next job; None at the end of the input, or when `wait` is off and no input for it has arrived."""
+
+    @abstractmethod
+    def has_room(self, jobs: Collection[JobT]) -> bool:
+        """Whether another job may join: the batch is not full, and few enough jobs wait to be written."""
+
+    @abstractmethod
+    def step(self, jobs: Collection[JobT]) -> None:
+        """Advance every job in work and write the records that are due."""
+
+    def run_jobs(self, progress: Callable[[float], None]) -> None:
+        """Run the jobs of the whole input, as many together as have room; call `progress` for each finished one."""
+        in_work: deque[JobT] = deque()
+        while True:
+            while self.has_room(in_work):
+                job = self.next_job(wait=not in_work)
+                if job is None:
+                    break
+                in_work.append(job)
+            if not in_work:
+                break
+            self.step(in_work)
+            while in_work and in_work[0].finished:
+                in_work.popleft()
+                progress(1)
+
     def open_chains(self, exact_width: bool) -> tuple[TextModel, dict[str, Any]]:
-        """The model with the tokens of --allow, and what `describe` says of it; the engine is made and measured."""
+        """Open the model, restrict it to the tokens of --allow, make the engine; the model and its description."""
         options = self.options
         opening = {"exact_width": exact_width, **options.opening}
         model: TextModel = self.io.once(("model", options.model, *opening.values()),
@@ -84,7 +121,7 @@ class ResumableRun(ABC, Generic[OptionsT]):
         return model, model.describe()
 
     def new_input(self, record: Record, write: bool = True) -> str | None:
-        """The id of an input; None for a record that is passed on or left out, RecordError for an id that came before.
+        """The id of an input; None for a record that is passed on or left out, RecordError for an id that is not new.
 
         write: whether records that are passed on are written.
         """
@@ -108,11 +145,11 @@ class ResumableRun(ABC, Generic[OptionsT]):
     @property
     @abstractmethod
     def passed_on_before(self) -> int:
-        """Number of records that were passed on into the resumed file before."""
+        """Number of records that the interrupted run passed on into the resumed file."""
 
     def report_end(self, empty: bool) -> None:
-        """Warn where the input had no text (empty: the output then holds nothing), and where a run was complete."""
+        """Warn if the input had no text (empty: the output is then empty), or if the resumed run was complete."""
         if not self.ids and not self.too_short:
             self.io.report_missing(*TEXTS[:2], empty=empty)
         if self.path is not None and self._before and size_of(self.path) == self._before:
-            self.io.reporter.warn(f"{self.path}: the run was complete before; nothing was added")
+            self.io.reporter.warn(f"{self.path}: the run was complete already; nothing was added")

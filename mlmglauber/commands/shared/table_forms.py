@@ -1,4 +1,4 @@
-"""A table as text for a terminal, as CSV and in Markdown: no figure and no name is ever cut."""
+"""Writes a table as text for a terminal, as CSV and in Markdown; figures and names are never cut."""
 
 import csv
 import io
@@ -10,39 +10,40 @@ from mlmglauber.commands.shared.tables import Cell, Column, Table
 from mlmglauber.stream.printable import printable
 
 RULED, SPACED = (3, 1), (2, -2)
-"""Cells beside each column, and at the end of a line: with lines between columns, and without."""
+"""Cells beside each column, and cells at the end of a line: for tables with lines between columns, and without."""
 NARROWEST = 24
-"""Cells that a sentence gets in a table at least; where there are fewer, rows are stacked."""
+"""Minimum number of cells for a sentence in a table; if there are fewer, rows are stacked."""
 
 
-class _Shown(NamedTuple):
-    """A table that is ready to be laid out: what all rows share stands in the title."""
+class _Layout(NamedTuple):
+    """A table before it is drawn: a column in which all rows are equal has moved into the title."""
 
     title: str
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell]]
 
 
-def _ready(table: Table) -> _Shown:
-    """Columns that hold one value move into the title; those that hold nothing go."""
+def _ready(table: Table) -> _Layout:
+    """Move columns with one value into the title; drop columns without a value."""
     rows = [[cell._replace(text=printable(cell.text)) for cell in row] for row in table.cells()]
     columns = [column._replace(heading=printable(column.heading)) for column in table.columns]
     texts = [{row[k].text for row in rows} for k in range(len(columns))]
-    empty = [found == {""} for found in texts]
-    same = [len(rows) > 1 and len(found) == 1 and not column.stays
-            for found, column in zip(texts, columns, strict=True)]
+    empty = [values == {""} for values in texts]
+    same = [len(rows) > 1 and len(values) == 1 and not column.stays
+            for values, column in zip(texts, columns, strict=True)]
     if all(same):
         same = [False] * len(columns)
-    told = ", ".join(f"{columns[k].heading} {rows[0][k].text}" for k in range(len(columns)) if same[k] and not empty[k])
+    shared = ", ".join(f"{columns[k].heading} {rows[0][k].text}" for k in range(len(columns))
+                       if same[k] and not empty[k])
     kept = [k for k in range(len(columns)) if not same[k] and not empty[k]]
-    return _Shown(printable(table.title) + (f" ({told})" if told else ""), [columns[k] for k in kept],
+    return _Layout(printable(table.title) + (f" ({shared})" if shared else ""), [columns[k] for k in kept],
                   [[row[k] for k in kept] for row in rows])
 
 
 def as_text(tables: Sequence[Table], width: int | None, color: bool) -> str:
-    """Tables for a terminal of so many cells, or of any width; a row is stacked, one field a line, where it is wider.
+    """Tables for a terminal. width: cells of a line, None for any number; wider rows are stacked, one field a line.
 
-    What stands in them is plain text, whoever wrote it: no markup, and control characters are spelled out.
+    Texts are written as plain text: markup has no effect, and control characters are spelled out.
     """
     from rich.console import Console
     from rich.text import Text
@@ -67,26 +68,26 @@ def as_text(tables: Sequence[Table], width: int | None, color: bool) -> str:
     return written.getvalue()
 
 
-def _laid_out(ready: _Shown, widths: Sequence[int], ruled: bool) -> Any:
-    """A table of rich, with lines between its columns or two spaces; these are as wide as they are told to be."""
+def _laid_out(ready: _Layout, widths: Sequence[int], ruled: bool) -> Any:
+    """A table of rich with columns of these widths. ruled: lines between the columns instead of two spaces."""
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    made = RichTable() if ruled else RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False,
-                                               padding=(0, 1, 0, 0))
+    table = RichTable() if ruled else RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False,
+                                                padding=(0, 1, 0, 0))
     for k, (column, size) in enumerate(zip(ready.columns, widths, strict=True)):
         right = all(row[k].figure for row in ready.rows)
-        made.add_column(Text(column.heading), justify="right" if right else "left", width=size)
+        table.add_column(Text(column.heading), justify="right" if right else "left", width=size)
     for row in ready.rows:
-        made.add_row(*(Text(cell.text) for cell in row))
-    return made
+        table.add_row(*(Text(cell.text) for cell in row))
+    return table
 
 
-def _widths(ready: _Shown, width: int | None, beside: tuple[int, int]) -> list[int] | None:
-    """Cells of each column: enough for all names and figures, and for headings in as few lines as there is room for.
+def _widths(ready: _Layout, width: int | None, beside: tuple[int, int]) -> list[int] | None:
+    """Widths of the columns: all names and figures fit, and headings take as few lines as the width allows.
 
-    beside: cells that stand beside each column, and at the end of a line. None where all that is too wide.
+    beside: cells beside each column, and at the end of a line. None if the table does not fit.
     """
     from rich.cells import cell_len
 
@@ -100,19 +101,19 @@ def _widths(ready: _Shown, width: int | None, beside: tuple[int, int]) -> list[i
     if width is None:
         return [max(size, cell_len(heading)) for size, heading in zip(whole, headings, strict=True)]
     for lines in range(1, max(len(heading.split()) for heading in headings) + 1):
-        found = [max(size, _narrowest(heading, lines)) for size, heading in zip(least, headings, strict=True)]
-        spare = width - sum(found) - beside[0] * len(found) - beside[1]
+        widths = [max(size, _narrowest(heading, lines)) for size, heading in zip(least, headings, strict=True)]
+        spare = width - sum(widths) - beside[0] * len(widths) - beside[1]
         if spare >= 0:
-            for k, size in enumerate(whole):  # sentences take what is left
-                more = max(0, min(spare, size - found[k]))
-                found[k] += more
+            for k, size in enumerate(whole):  # sentences take the rest of the line
+                more = max(0, min(spare, size - widths[k]))
+                widths[k] += more
                 spare -= more
-            return found
+            return widths
     return None
 
 
 def _narrowest(heading: str, lines: int) -> int:
-    """The least width at which a heading takes so many lines."""
+    """The least width at which a heading takes at most `lines` lines."""
     from rich.cells import cell_len
 
     least = _longest_word(heading)
@@ -125,8 +126,8 @@ def _longest_word(text: str) -> int:
     return max(map(cell_len, text.split()), default=0)
 
 
-def _stacked(ready: _Shown, width: int) -> list[str]:
-    """One field a line, rows with an empty line between them."""
+def _stacked(ready: _Layout, width: int) -> list[str]:
+    """The lines of stacked rows: one field a line, an empty line between rows."""
     from rich.cells import cell_len
 
     margin = max(cell_len(column.heading) for column in ready.columns) + 2
@@ -146,7 +147,7 @@ def _stacked(ready: _Shown, width: int) -> list[str]:
 
 
 def _lines(text: str, width: int | None) -> list[str]:
-    """A text broken between words; a word that is wider stays whole."""
+    """The lines of a text broken between words; a word wider than the line stays whole."""
     from rich.cells import cell_len
 
     if width is None or cell_len(text) <= width:
@@ -162,8 +163,7 @@ def _lines(text: str, width: int | None) -> list[str]:
 def as_csv(tables: Sequence[Table]) -> str:
     """One CSV file: a header, then all rows with all their digits; what is not known is empty.
 
-    Where a command has several tables, the first column `table` tells them apart, and a row is empty in the others'
-    columns.
+    Of several tables, the first column `table` holds the name, and a row is empty in the columns of other tables.
     """
     rows: list[dict[str, Any]] = []
     fields: dict[str, None] = {"table": None} if len(tables) > 1 else {}
@@ -180,14 +180,14 @@ def as_csv(tables: Sequence[Table]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([printable(field) for field in fields])
-    for found in rows:
+    for row_values in rows:
         writer.writerow([printable(value) if isinstance(value, str) else value
-                         for value in (found.get(field) for field in fields)])
+                         for value in (row_values.get(field) for field in fields)])
     return text.getvalue()
 
 
 def as_markdown(tables: Sequence[Table]) -> str:
-    """Tables of GitHub's Markdown, each below its title."""
+    """Tables in GitHub's Markdown, each below its title."""
     parts = []
     for table in tables:
         if not table.rows:
@@ -201,5 +201,5 @@ def as_markdown(tables: Sequence[Table]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """A text without meaning to Markdown."""
+    """A text with the signs of Markdown escaped."""
     return re.sub(r"([\\`*_<>|~&$#]|(?<=\])\()", r"\\\1", text)

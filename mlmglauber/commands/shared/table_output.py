@@ -1,4 +1,4 @@
-"""Writes tables to the output of a command, as --table, --csv or --md ask."""
+"""Writes tables to the output of a command, in the form of --table, --csv or --md."""
 
 import os
 import stat
@@ -12,12 +12,12 @@ from mlmglauber.commands.shared.tables import Table
 
 
 def shown(io: Filter, form: str) -> bool:
-    """Whether a summary is written as a table: when it is asked for, or goes to a terminal."""
+    """Whether a summary is written as a table: if an option asks for it, or the output is a terminal."""
     return form in TABLE_FORMS or (form == "" and io.output.path is None and sys.stdout.isatty())
 
 
 def write_tables(io: Filter, form: str, tables: Sequence[Table]) -> None:
-    """Write tables one below the other; as CSV all in one, told apart by a column. Empty ones are left out."""
+    """Write tables one below the other; as CSV all in one, with a column for the table. Empty ones are left out."""
     if form == "csv":
         text = as_csv(tables)
     elif form == "md":
@@ -29,7 +29,7 @@ def write_tables(io: Filter, form: str, tables: Sequence[Table]) -> None:
 
 
 def width(io: Filter) -> int | None:
-    """Cells that a line may take: COLUMNS, else those of the terminal; None, without limit, in a file or a pipe."""
+    """Cells of a line: COLUMNS, else those of the terminal; None, for no limit, in a file or a pipe."""
     descriptor = sys.stdout.fileno()
     if io.output.path is not None or stat.S_ISREG(os.fstat(descriptor).st_mode):
         return None

@@ -5,7 +5,7 @@
         Column("median", "Median hitting time, steps.", lambda group: interval(group["median"], ...)),
     ))
 
-    @table_options("summary")
+    @table_options(summary=True)
     def drift(io, options):
         if shown(io, options.table):
             write_tables(io, options.table, [TABLE.of(groups)])
@@ -20,9 +20,9 @@ NOTHING = "-"
 
 
 class Cell(NamedTuple):
-    """What stands in a table: `text` for people, `values` for a CSV file, each with what it adds to the heading.
+    """One cell: `text` for people, and `values` for a CSV file, each with a suffix for the heading.
 
-    figure: figures stand at the right of their column, words at the left. broken: may be broken between words.
+    figure: whether it is a number, which is aligned right. broken: whether the text may be broken between words.
     """
 
     text: str
@@ -34,7 +34,7 @@ class Cell(NamedTuple):
 class Column(NamedTuple):
     """A heading, what it means (for the man page), and the cell of a row: a Cell, a string or a whole number.
 
-    stays: in its place also where all rows hold one value.
+    stays: whether the column stays in the table if all rows hold one value.
     """
 
     heading: str
@@ -60,14 +60,14 @@ class Table(NamedTuple):
 
 
 def as_cell(value: "Cell | str | int") -> Cell:
-    """A string is a name, a whole number a count."""
+    """The cell of a value: a string is a name, a whole number a count."""
     if isinstance(value, Cell):
         return value
     return name(value) if isinstance(value, str) else count(value)
 
 
 def number(value: float | None, digits: int = 2) -> Cell:
-    """A number with so many decimals; what is not known is a dash, and empty in a CSV file."""
+    """A number with `digits` decimals; None is a dash, and empty in a CSV file."""
     return Cell(_decimal(value, digits), (("", value),))
 
 
@@ -82,7 +82,7 @@ def share(value: float | None) -> Cell:
 
 
 def ratio(part: int, whole: int) -> Cell:
-    """So many of so many; in a CSV file two columns."""
+    """A part of a whole, as in 3/10; in a CSV file two columns."""
     return Cell(f"{part}/{whole}", (("", part), ("of", whole)))
 
 
@@ -93,11 +93,21 @@ def figure(value: float | None, show: Callable[[float], str]) -> Cell:
 
 def interval(value: float | None, low: float | None, high: float | None, digits: int = 2,
              show: Callable[[float], str] | None = None) -> Cell:
-    """A value and its 95 % interval; an end that is not known is left open. In a CSV file three columns."""
-    told = show or (lambda known: _decimal(known, digits))
-    parts = [NOTHING if part is None else told(part) for part in (value, low, high)]
+    """A value and its 95 % interval; an end that is not known is a dash. In a CSV file three columns."""
+    write = show or (lambda end: _decimal(end, digits))
+    parts = [NOTHING if part is None else write(part) for part in (value, low, high)]
     text = NOTHING if value is None else f"{parts[0]} [{parts[1]}, {parts[2]}]"
     return Cell(text, (("", value), ("low", low), ("high", high)))
+
+
+def small(value: float) -> str:
+    """A number with three decimals, or as a power of ten if these would be 0."""
+    return f"{value:.3f}" if value == 0 or abs(value) >= 0.001 else f"{value:.1e}"
+
+
+def p_value(p: float) -> str:
+    """A p-value with four decimals, or "< 0.0001"."""
+    return "< 0.0001" if p < 1e-4 else f"{p:.4f}"
 
 
 def several(parts: dict[str, Cell]) -> Cell:
@@ -107,12 +117,12 @@ def several(parts: dict[str, Cell]) -> Cell:
 
 
 def name(text: str | None) -> Cell:
-    """A name or another text that stays in one piece."""
+    """A name or another text that is never broken."""
     return Cell(NOTHING if text is None else text, (("", text),), figure=False)
 
 
 def sentence(text: str | None) -> Cell:
-    """A text that may be broken between its words; empty where there is none."""
+    """A text that may be broken between its words; empty for None."""
     return Cell(text or "", (("", text),), figure=False, broken=True)
 
 

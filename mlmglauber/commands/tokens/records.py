@@ -8,7 +8,7 @@ from mlmglauber.stream.records import Record, record_id, text_or_ids
 
 
 class TokenInputs(Inputs):
-    """Texts as they are, too long or too short for a chain, or empty."""
+    """Reads texts of any length, also those that are too long or too short for a chain."""
 
     def _input(self, record: Record) -> Input:
         if self.model is None:
@@ -19,8 +19,8 @@ class TokenInputs(Inputs):
             assert text is not None
             ids = self.model.encode(text)
         elif not all(0 <= token < self.model.vocab_size for token in ids):
-            raise RecordError(f"a token id is outside the model's {self.model.vocab_size} tokens; these ids are of "
-                              "another model")
+            raise RecordError(f"a token id is outside the model's {self.model.vocab_size} tokens; name the model of "
+                              "these ids with -m")
         inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
         return Input(self.io.place, name, ids, inherited, record, NO_RUN, self.model)
 

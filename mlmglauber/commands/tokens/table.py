@@ -1,4 +1,4 @@
-"""The table of mlm-tokens --table: a row for each site."""
+"""The tables of mlm-tokens --table: a row for each site, then one for each text."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -19,11 +19,11 @@ class _Site(NamedTuple):
 SITES = Table("Sites", (
     Column("id", "Id of the text.", lambda row: name(row.text["id"])),
     Column("site", "Site, from 0 on.", lambda row: count(row.site), stays=True),
-    Column("piece", "What stands there, as the vocabulary writes it.", lambda row: name(row.text["pieces"][row.site]),
+    Column("piece", "The token, as the vocabulary writes it.", lambda row: name(row.text["pieces"][row.site]),
            stays=True),
     Column("token", "Id of the token.", lambda row: count(row.text["ids"][row.site]), stays=True),
-    Column("of the word", "The word that it is a piece of, if that has several.", lambda row: sentence(row.word)),
-    Column("note", "Unknown: the vocabulary lacks what the text says. Never drawn: no chain moves there to it.",
+    Column("of the word", "The word of several pieces to which it belongs.", lambda row: sentence(row.word)),
+    Column("note", "Unknown: the vocabulary lacks this part of the text. Never drawn: no chain draws this token.",
            lambda row: sentence(row.note)),
 ))
 TEXTS = Table("Texts", (
@@ -32,7 +32,7 @@ TEXTS = Table("Texts", (
     Column("tokens", "Tokens of the whole text.", lambda text: count(text["tokens"])),
     Column("cut", "Tokens that --length leaves out.", lambda text: count(text["cut"])),
     Column("unknown", "Unknown tokens among the sites.", lambda text: count(text["unknown"])),
-    Column("model takes", "The largest number of sites that the model takes.", lambda text: count(text["max_sites"])),
+    Column("model takes", "Maximum number of sites of the model.", lambda text: count(text["max_sites"])),
     Column("why not taken", "Why other commands would not take the text.",
            lambda text: sentence(text.get("taken_reason"))),
 ))

@@ -1,4 +1,4 @@
-"""mlm-traps --certify and --scan-tokens: whether copies of a token beget copies, and how long they would last."""
+"""mlm-traps certify: whether repeats of a token are self-reinforcing, and how long they would last."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,12 +15,12 @@ from mlmglauber.models.words import token_of
 from mlmglauber.stream.errors import RecordError, UsageError
 from mlmglauber.stream.records import Record
 
-MORE = 4
-"""So many times the tokens asked for are looked at closely."""
+SHORTLIST = 4
+"""Number of candidates that --scan-tokens scores at all sites, in multiples of the number of tokens asked for."""
 
 
 class CertifyRun:
-    """One run of --certify, --scan-tokens or both; holds as many texts as there are contexts."""
+    """One run of --token, --scan-tokens or both; keeps as many texts as there are contexts."""
 
     def __init__(self, io: Filter, options: TrapsOptions) -> None:
         self.seed = drawn_seed() if options.seed is None else options.seed
@@ -31,12 +31,12 @@ class CertifyRun:
         self.texts: list[Input] = []
 
     def run(self) -> None:
-        """The first texts make the contexts; the others are checked and no more."""
+        """Make contexts of the first texts and check the others; write the summaries."""
         for batch in self.inputs.batches(self.rows):
             for text in batch[: self.contexts - len(self.texts)]:
                 with self.io.guard(text.place):
                     if text.chain.law.restrictions():
-                        raise RecordError("a state of a run with --allow or --freeze, while copies are looked for in "
+                        raise RecordError("the run of the state has --allow or --freeze, but tokens are tested in "
                                           "the whole model at all sites; give its text without its ids")
                     self.texts.append(text)
         if not self.texts:
@@ -45,11 +45,12 @@ class CertifyRun:
         assert model is not None
         lengths = {len(text.ids) for text in self.texts}
         if len(lengths) > 1:
-            raise UsageError(f"texts of {min(lengths)} to {max(lengths)} tokens; give --length, all need the same one")
+            raise UsageError(f"the texts have {min(lengths)} to {max(lengths)} tokens, but must all have one length; "
+                             "give --length")
         try:
             tokens = [named_token(model, word) for word in self.tokens]
         except RecordError as error:
-            raise UsageError(f"--certify: {error.what}") from error
+            raise UsageError(f"--token: {error.what}") from error
         n = lengths.pop()
         if self.scan is not None:
             for record in self._scan(model, n, self.scan):
@@ -67,7 +68,7 @@ class CertifyRun:
                     self.io.output.flush()
 
     def _level(self, model: TextModel, token: int, tau: float, k: int, states: Ids) -> Level | None:
-        """The drift at k copies; None where every text has more copies of its own."""
+        """The drift at k copies; None where every text has more copies than k."""
         if not len(states):
             return None
         n = states.shape[1]
@@ -77,7 +78,7 @@ class CertifyRun:
         return level(k, n, [changes[place] for place in places.ravel()], len(distinct))
 
     def _states(self, model: TextModel, token: int, tau: float, n: int) -> list[Ids]:
-        """For k = 0 ... n the states with k copies, one for each context as far as there are."""
+        """For k = 0 ... n the states with k copies: one for each context, fewer where texts have more copies than k."""
         contexts = [self.texts[number % len(self.texts)] for number in range(self.contexts)]
         uniforms = np.array([Stream(self.seed, text.name, number, "copies").uniforms(0, 2 * n)
                              for number, text in enumerate(contexts)])
@@ -87,24 +88,28 @@ class CertifyRun:
         try:
             return thinned(model, token, tau, orders, uniforms[:, n:], self.rows)
         except ValueError as error:
-            raise RecordError(f"{error} beside copies of {model.decode([token])!r}; --draw texts may do") from error
+            raise RecordError(f"{error} beside copies of {model.decode([token])!r}; try --draw texts") from error
 
     def _chances(self, model: TextModel, states: Ids, tokens: Sequence[int], taus: Sequence[float],
                  sites: Sequence[int] | None = None) -> Values:
-        """(temperatures, states, sites) the chance of each state's token at each site, all sites by default."""
+        """(temperatures, states, sites): the probability of each state's token at each site, all sites by default."""
         wanted = np.arange(states.shape[1]) if sites is None else np.array(sites)
         ids, places = np.repeat(states, len(wanted), axis=0), np.tile(wanted, len(states))
         asked = np.repeat(tokens, len(wanted))
-        found = np.empty((len(taus), len(ids)))
+        result = np.empty((len(taus), len(ids)))
         for start in range(0, len(ids), self.rows):
             here = slice(start, start + self.rows)
             rows = log_probs(model, ids[here], places[here])
             for k, tau in enumerate(taus):
-                found[k, here] = chances(rows, asked[here], tau)
-        return found.reshape(len(taus), len(states), len(wanted))
+                result[k, here] = chances(rows, asked[here], tau)
+        return result.reshape(len(taus), len(states), len(wanted))
 
     def _scan(self, model: TextModel, n: int, count: int) -> Iterator[Record]:
-        """The tokens that hold themselves best: of those likely in the texts, by one site, then by all sites."""
+        """The tokens whose copies support each other most.
+
+        Candidates are the most likely tokens of the texts. They are scored at the middle site; the best of them, the
+        shortlist, at all sites.
+        """
         total = np.zeros(model.vocab_size)
         for text in self.texts:
             total += np.exp(log_probs(model, np.repeat([text.ids], n, axis=0), np.arange(n)).astype(np.float64)).sum(0)
@@ -112,7 +117,7 @@ class CertifyRun:
         candidates = candidates[np.argsort(-total[candidates], kind="stable")[: self.candidates]]
         middle = self._chances(model, np.repeat(candidates[:, None], n, axis=1), candidates.tolist(), self.taus[:1],
                                [n // 2])[0, :, 0]
-        close = candidates[np.argsort(-middle, kind="stable")[: MORE * count]]
+        close = candidates[np.argsort(-middle, kind="stable")[: SHORTLIST * count]]
         stays = self._chances(model, np.repeat(close[:, None], n, axis=1), close.tolist(), self.taus).mean(axis=2)
         for tau, of_tau in zip(self.taus, stays, strict=True):
             best = np.argsort(-of_tau, kind="stable")[:count]
@@ -123,44 +128,44 @@ class CertifyRun:
 
 
 def named_token(model: TextModel, name: str) -> int:
-    """The token of a word or, for pieces that are none, of id:NUMBER."""
+    """The token of a word or, for a piece that is not a word, of id:NUMBER."""
     if not name.startswith("id:"):
         return token_of(model, name)
     number = name.removeprefix("id:")
     if not (number.isdecimal() and int(number) < model.vocab_size and model.allowed[int(number)]):
-        raise RecordError(f"{name!r} is no token that may be drawn; give the id of one")
+        raise RecordError(f"{name!r} is not the id of a token that may be drawn; give another id")
     return int(number)
 
 
 def log_probs(model: TextModel, ids: Ids, sites: Ids) -> Floats:
-    """Conditionals, or an error that names none of the input's records: these states are made ones."""
+    """The conditionals of states that were made here; the error therefore names no record of the input."""
     rows = model.log_probs(ids, sites)
     if not np.isfinite(rows.max(axis=1)).all():
-        raise RecordError("a conditional is not finite; the model cannot be used for this")
+        raise RecordError("a conditional of the model is not finite; use another model")
     return rows
 
 
 def full_fields(escape: float) -> Record:
-    """Of the state that is all copies: the chance that one step leaves it, and the steps that takes; both exact."""
+    """For the state of n copies: the exact probability that one step leaves it, and the expected number of steps."""
     return {"escape": escape, "expected": 1 / escape} if escape > 0 else {
         "escape": escape, "expected": None, "expected_reason": "the state is never left"}
 
 
 def certificate(n: int, levels: Sequence[Level | None]) -> Record:
-    """What the levels k = 0 ... n say; a level that no context reaches is left out."""
+    """The fields that follow from the levels k = 0 ... n; a level that no context reaches is left out."""
     known = [one for one in levels if one is not None]
-    found = basin([one and one.drift for one in levels])
+    of_copies = basin([one and one.drift for one in levels])
     record: Record = {
         "levels": [one._asdict() for one in known], "growing": growing([one and one.drift for one in levels]),
         "growing_all": growing([one and one.least for one in levels]),
-        "full": full_fields(known[-1].down), "basin": found and found._asdict(),
+        "full": full_fields(known[-1].down), "basin": of_copies and of_copies._asdict(),
     }
-    if found is None:
+    if of_copies is None:
         everywhere = record["growing"] == [(0, n - 1)]
         reason = ("copies grow from everywhere: there is no threshold" if everywhere
                   else "no range of copies that grows above one that shrinks")
         return record | {"escape_steps": None, "reason": reason}
     ups, downs = ([one and getattr(one, name) for one in levels] for name in ("up", "down"))
-    steps = fall_time(ups, downs, found.stable, found.threshold - 1)
-    return record | {"escape_steps": steps, "escape_from_full": fall_time(ups, downs, n, found.threshold - 1),
+    steps = fall_time(ups, downs, of_copies.stable, of_copies.threshold - 1)
+    return record | {"escape_steps": steps, "escape_from_full": fall_time(ups, downs, n, of_copies.threshold - 1),
                      **({} if steps is not None else {"reason": "the time is not finite, or a level was not reached"})}

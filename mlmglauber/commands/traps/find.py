@@ -1,5 +1,4 @@
-"""mlm-traps --find: where the dynamics at tau = 0 leads from each text, and how many texts lead there."""
-
+"""mlm-traps find: where the dynamics at tau = 0 leads from each text, and how many texts lead there."""
 
 import numpy as np
 
@@ -19,12 +18,13 @@ from mlmglauber.commands.traps.options import TrapsOptions
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.fixed_points import Ending, descend
 from mlmglauber.stream.errors import RecordError
+from mlmglauber.stream.printable import counted
 from mlmglauber.stream.records import Record
 
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
-class _Found:
+class _Attractor:
     """One fixed point or cycle, and the texts that lead there."""
 
     def __init__(self, ending: Ending, text: Input) -> None:
@@ -34,7 +34,7 @@ class _Found:
 
 
 class FindRun:
-    """One run of --find; holds each different ending, and the ids of the texts that led there, until the end."""
+    """One run of find; keeps each different attractor and the ids of the texts that lead there until the end."""
 
     def __init__(self, io: Filter, options: TrapsOptions) -> None:
         self.table, self.least, self.support = options.table, options.basin, options.support
@@ -43,16 +43,16 @@ class FindRun:
         self.inputs = Inputs(io, options, options.of_search(), write=self._pass)
         self.inputs.summed = options.summary
         self.engines: dict[ChainLaw, Engine] = {}
-        self.found: dict[tuple[ChainLaw, tuple[bytes, ...]], _Found] = {}
+        self.attractors: dict[tuple[ChainLaw, tuple[bytes, ...]], _Attractor] = {}
         self.unfinished = 0
 
     def _pass(self, record: Record) -> None:
-        """The run record and records that are no texts; a table has no place for them."""
+        """Write the run record or a record without a text, unless a table is written."""
         if not self.as_table:
             self.io.output.write(record)
 
     def run(self) -> None:
-        """Texts as they come, their endings when all are there."""
+        """Follow the texts as they arrive; write the attractors at the end of the input."""
         rows = texts_at_once(self.inputs.options)
         with self.io.reporter.bar("records") as progress:
             for batch in self.inputs.batches(rows):
@@ -64,58 +64,59 @@ class FindRun:
                             self._keep(text, ending)
                 progress(len(batch))
         if self.unfinished:
-            self.io.reporter.warn(f"{self.unfinished} texts came to no end in {self.max_sweeps} sweeps; raise "
-                                  "--max-sweeps")
+            self.io.reporter.warn(f"{counted(self.unfinished, 'text')} reached no attractor in {self.max_sweeps} "
+                                  "sweeps; raise --max-sweeps")
         if self.engines:
             self._write()
 
     def _by_law(self, batch: list[Input]) -> dict[ChainLaw, list[Input]]:
-        """The texts, and the states by the law of their chains: what may be drawn, and which sites do not move."""
-        found: dict[ChainLaw, list[Input]] = {}
+        """The texts by what their chains may draw and which sites stay fixed; RecordErrors are reported."""
+        groups: dict[ChainLaw, list[Input]] = {}
         for text in batch:
             with self.io.guard(text.place):
                 text.frozen(None)
                 law = ChainLaw(allow=text.chain.law.allow, freeze=text.chain.law.freeze)
-                found.setdefault(law, []).append(text)
-        return found
+                groups.setdefault(law, []).append(text)
+        return groups
 
     def _keep(self, text: Input, ending: Ending) -> None:
         if ending.kind == "not_finite":
-            raise RecordError(f"the model's conditional at site {ending.site} is not finite; the descent ends here")
+            raise RecordError(f"the model's conditional at site {ending.site} is not finite; the text is left out")
         if ending.kind == "unfinished":
             self.unfinished += 1
             return
         law = ChainLaw(allow=text.chain.law.allow, freeze=text.chain.law.freeze)
-        found = self.found.setdefault((law, tuple(state.tobytes() for state in ending.states)), _Found(ending, text))
-        found.starts.append(text.name)
-        found.sweeps.append(ending.sweeps)
+        key = law, tuple(state.tobytes() for state in ending.states)
+        attractor = self.attractors.setdefault(key, _Attractor(ending, text))
+        attractor.starts.append(text.name)
+        attractor.sweeps.append(ending.sweeps)
 
     def _write(self) -> None:
-        ordered = sorted(self.found.values(), key=lambda found: -len(found.starts))
-        records = [self._record(found) for found in ordered]
+        ordered = sorted(self.attractors.values(), key=lambda attractor: -len(attractor.starts))
+        records = [self._record(attractor) for attractor in ordered]
         if self.summary:
             summary = self._summary(records)
             if self.as_table:
-                from mlmglauber.commands.traps.table import found_tables
+                from mlmglauber.commands.traps.table import attractor_tables
 
-                write_tables(self.io, self.table, found_tables(summary))
+                write_tables(self.io, self.table, attractor_tables(summary))
             else:
                 self.io.output.write(summary)
             return
         for record in records:
             self.io.output.write(record)
 
-    def _record(self, found: _Found) -> Record:
-        model, law = found.text.model, found.text.chain.law
-        state = tuple(found.ending.states[0].tolist())
-        record: Record = {"type": "trap", "run": self.inputs.run, "found": found.ending.kind, "n": len(state),
-                          "text": model.decode(state), "ids": list(state), "basin_count": len(found.starts),
-                          "starts": found.starts, "sweeps": max(found.sweeps),
+    def _record(self, attractor: _Attractor) -> Record:
+        model, law = attractor.text.model, attractor.text.chain.law
+        state = tuple(attractor.ending.states[0].tolist())
+        record: Record = {"type": "trap", "run": self.inputs.run, "found": attractor.ending.kind, "n": len(state),
+                          "text": model.decode(state), "ids": list(state), "basin_count": len(attractor.starts),
+                          "starts": attractor.starts, "sweeps": max(attractor.sweeps),
                           **law.restrictions()}
-        if found.ending.kind == "cycle":
-            record |= {"period": len(found.ending.states),
-                       "cycle": [model.decode(ids.tolist()) for ids in found.ending.states]}
-        free = found.text.chain.free_sites(len(state))
+        if attractor.ending.kind == "cycle":
+            record |= {"period": len(attractor.ending.states),
+                       "cycle": [model.decode(ids.tolist()) for ids in attractor.ending.states]}
+        free = attractor.text.chain.free_sites(len(state))
         first, *_ = measured = [state_margins(model, state, tau, free) for tau in self.taus]
         at: list[Record] = [{"tau": tau} | escape_fields(one) for tau, one in zip(self.taus, measured, strict=True)]
         if self.least is not None:

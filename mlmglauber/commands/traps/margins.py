@@ -1,4 +1,4 @@
-"""What the model, opened with the first trap, says of scorer: margins, escape, residence."""
+"""Scores traps by the model: margins, escape probabilities, residence times; and their record fields."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -18,71 +18,72 @@ from mlmglauber.models.conditionals import Ids, TextModel
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record
 
-REMEMBERED = 4096
-"""Margins of so many states are kept: chains share traps."""
+CACHED = 4096
+"""Maximum number of scores in the cache; chains share traps."""
 
 
 class TrapScorer(Inputs):
-    """The model of traps that were found in records: opened, and told of in a run record, when the first one comes."""
+    """Scores the traps of state records; the model is opened, and its run record written, with the first trap."""
 
-    _known: "OrderedDict[Any, Any] | None" = None
+    _cache: "OrderedDict[Any, Any] | None" = None
 
     def model_of(self, first: Record, run: ChainRun) -> TextModel:
-        """The model as a run's chains have it. first: a record of what it is needed for."""
+        """The model as the chains of a run have it. first: a record that names the run where none came before it."""
         if self.model is None or self.chains is None:
             self.model = self._open(first)
             self.chains = ChainModels(self.io, self.model, "leave margins out with --no-model")
         return self.chains.of(run)
 
     def margins(self, first: Record, ids: State, tau: float, run: ChainRun) -> Margins:
-        """Margins of a state of a run at the sites that its chains draw at, of the tokens that they may draw."""
-        found: Margins = self._once(("margins", run.law, tau, ids), lambda: state_margins(
+        """Margins of a state at the sites and among the tokens that its chains may draw."""
+        result: Margins = self._cached(("margins", run.law, tau, ids), lambda: state_margins(
             self.model_of(first, run), ids, tau, run.free_sites(len(ids))))
-        return found
+        return result
 
     def basin(self, first: Record, ids: State, tau: float, run: ChainRun, least: float) -> Record:
-        """The fields of the set of states around it: see measures/traps/basin.py."""
-        found: Record = self._once(("basin", run.law, tau, ids), lambda: basin_fields(
+        """The fields on the set of states around a state: see measures/traps/basin.py."""
+        result: Record = self._cached(("basin", run.law, tau, ids), lambda: basin_fields(
             self.model_of(first, run), ids, tau, least, run.free_sites(len(ids))))
-        return found
+        return result
 
     def support(self, first: Record, ids: State, run: ChainRun) -> Record:
-        """The fields that tell which of its tokens hold each other."""
+        """The fields on which tokens of a state support each other."""
         model = self.model_of(first, run)
-        found: Record = self._once(("support", run.law, ids), lambda: support_fields(
+        result: Record = self._cached(("support", run.law, ids), lambda: support_fields(
             model, ids, run.free_sites(len(ids)), model.rows))
-        return found
+        return result
 
-    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
-        if self._known is None:
-            self._known = OrderedDict()
-        found = self._known.pop(key, None)
-        if found is None:
-            found = make()
-        self._known[key] = found
-        if len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
-        return found
+    def _cached(self, key: Any, make: Callable[[], Any]) -> Any:
+        if self._cache is None:
+            self._cache = OrderedDict()
+        value = self._cache.pop(key, None)
+        if value is None:
+            value = make()
+        self._cache[key] = value
+        if len(self._cache) > CACHED:
+            self._cache.popitem(last=False)
+        return value
 
 
 def checked_sites(model: TextModel, ids: Sequence[int], free: Sequence[int] | None) -> Ids:
-    """The sites of a state that are drawn at, all by default; RecordError where it is no state of the model."""
+    """The sites at which tokens are drawn, all by default; RecordError if the state is not one of the model."""
     if len(ids) > model.max_sites:
-        raise RecordError(f"{len(ids)} tokens, the model takes {model.max_sites}; these states are of another model")
+        raise RecordError(f"the state has {len(ids)} tokens, but the model takes at most {model.max_sites}; give the "
+                          "model of these states with -m")
     model.check_ids(ids)
     sites = np.arange(len(ids)) if free is None else np.array(free, dtype=np.int64)
     if not len(sites):
-        raise RecordError("every site is frozen: no step changes this state")
+        raise RecordError("every site is frozen, so no step changes this state; freeze fewer sites")
     return sites
 
 
 def state_margins(model: TextModel, ids: State, tau: float, free: Sequence[int] | None = None) -> Margins:
-    """Margins of one state; RecordError where it is none of the model, or a conditional is not finite."""
+    """Margins of one state; RecordError if it is not one of the model, or a conditional is not finite."""
     sites, state = checked_sites(model, ids, free), np.array(ids)
     try:
         return margins(decided_rows(model, state, sites), state[sites], tau, int(model.allowed.sum()))
     except ValueError as error:
-        raise RecordError(f"{error} at this trap; no margin can be told") from error
+        raise RecordError(f"{error} at this trap, so it has no margin; use another model, or --no-model") from error
 
 
 def state_escapes(model: TextModel, ids: State, taus: Sequence[float],
@@ -91,58 +92,58 @@ def state_escapes(model: TextModel, ids: State, taus: Sequence[float],
     sites, state = checked_sites(model, ids, free), np.array(ids)
     try:
         rows = decided_rows(model, state, sites)
-        found = [margins(rows, state[sites], tau, int(model.allowed.sum())) for tau in taus]
+        at_taus = [margins(rows, state[sites], tau, int(model.allowed.sum())) for tau in taus]
     except ValueError as error:
-        raise RecordError(f"{error} at this trap; no margin can be told") from error
-    return [one.escape for one in found], found[0].margin
+        raise RecordError(f"{error} at this trap, so it has no margin; use another model, or --no-model") from error
+    return [each.escape for each in at_taus], at_taus[0].margin
 
 
 def basin_fields(model: TextModel, ids: State, tau: float, least: float, free: Sequence[int]) -> Record:
-    """The set of states that lead from a state through changes of chance `least` or more: how long it should hold."""
+    """The fields on the set of states reached from a state through changes of probability `least` or more."""
     sites = checked_sites(model, ids, free)
     try:
-        found = basin_of(model, np.array(ids), sites, tau, least)
+        basin = basin_of(model, np.array(ids), sites, tau, least)
     except ValueError as error:
-        raise RecordError(f"{error} around this trap; its basin cannot be told") from error
-    fields: Record = {"least": least, "states": None if found is None else len(found.states)}
-    if found is None:
+        raise RecordError(f"{error} around this trap; leave --basin out") from error
+    fields: Record = {"least": least, "states": None if basin is None else len(basin.states)}
+    if basin is None:
         return fields | dict.fromkeys(("margin", "escape", "bound", "expected")) | {
             "reason": f"more than {LIMIT} states lead from it through changes of chance {least:g} or more"}
-    return fields | _number("margin", found.margin, "no step leaves the set" if found.margin > 0
-                            else "a token of its states is never drawn") | {"escape": found.escape} | bound_fields(
-        "bound", found.bound) | _number("expected", found.expected, "the set is never left")
+    return fields | _number("margin", basin.margin, "no step leaves the set" if basin.margin > 0
+                            else "a token of its states is never drawn") | {"escape": basin.escape} | bound_fields(
+        "bound", basin.bound) | _number("expected", basin.expected, "the set is never left")
 
 
 def support_fields(model: TextModel, ids: State, free: Sequence[int], rows: int) -> Record:
-    """What the model knows of each token by each other one; null where it has no mask token."""
+    """The field `support`, how much each token supports each other one; null if the model has no mask token."""
     sites = checked_sites(model, ids, free)
     if model.mask_id is None:
         return {"support": None, "support_reason": "the model has no mask token, so no two tokens can be hidden"}
     try:
-        found = mutual_support(model, np.array(ids), sites, model.mask_id, rows)
+        support = mutual_support(model, np.array(ids), sites, model.mask_id, rows)
     except ValueError as error:
-        raise RecordError(f"{error} with two masked tokens; their support cannot be told") from error
-    return {"support": [[value if isfinite(value) else None for value in row] for row in found.tolist()]}
+        raise RecordError(f"{error} with two masked tokens; leave --support out") from error
+    return {"support": [[value if isfinite(value) else None for value in row] for row in support.tolist()]}
 
 
-def margin_fields(found: Margins) -> Record:
-    """What the conditionals say of a state at tau = 1: kind, margins, pseudo-log-likelihood, entropy."""
-    fields: Record = {"kind": "perfect" if found.perfect else "approximate", "argmax": found.argmax,
-                      **({"ties": found.ties} if found.ties else {})}
-    fields |= _number("margin", found.margin, "a token of the state is never drawn" if found.margin < 0
+def margin_fields(state: Margins) -> Record:
+    """The fields of a state at tau = 1: kind, margins, pseudo-log-likelihood, entropy."""
+    fields: Record = {"kind": "perfect" if state.perfect else "approximate", "argmax": state.argmax,
+                      **({"ties": state.ties} if state.ties else {})}
+    fields |= _number("margin", state.margin, "a token of the state is never drawn" if state.margin < 0
                       else "no other token is allowed")
-    fields["gamma"] = [gamma if isfinite(gamma) else None for gamma in found.gamma.tolist()]
-    return fields | _number("pll", found.pll, "a token of the state is never drawn") | {"entropy": found.entropy}
+    fields["gamma"] = [gamma if isfinite(gamma) else None for gamma in state.gamma.tolist()]
+    return fields | _number("pll", state.pll, "a token of the state is never drawn") | {"entropy": state.entropy}
 
 
-def escape_fields(found: Margins) -> Record:
-    """The chance that one step leaves the state, at the margins' temperature, and what follows from it."""
-    return ({"escape": found.escape} | _number("expected", found.residence, "the state is never left")
-            | bound_fields("bound", found.bound))
+def escape_fields(state: Margins) -> Record:
+    """The probability that one step leaves the state, at the margins' temperature, and what follows from it."""
+    return ({"escape": state.escape} | _number("expected", state.residence, "the state is never left")
+            | bound_fields("bound", state.bound))
 
 
 def bound_fields(name: str, bound: float) -> Record:
-    """A bound of a probability; null with the reason where it is 1 or above: then it says nothing."""
+    """A bound on a probability; null with the reason where it is 1 or above and so excludes nothing."""
     return {name: bound} if bound < 1 else {name: None, f"{name}_reason": "it is 1 or above and says nothing"}
 
 
@@ -154,6 +155,6 @@ def _number(name: str, value: float, reason: str) -> Record:
 
 def repetition_fields(ids: State) -> Record:
     """How much a state repeats itself."""
-    found = repetition(ids)
-    return {"repeated": found.length, "repeated_ids": list(ids[found.start : found.start + found.length]),
-            "top_share": found.share, "top_token": found.token}
+    longest = repetition(ids)
+    return {"repeated": longest.length, "repeated_ids": list(ids[longest.start : longest.start + longest.length]),
+            "top_share": longest.share, "top_token": longest.token}

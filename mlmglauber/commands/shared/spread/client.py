@@ -1,7 +1,7 @@
 """--dask: divides an input into blocks, lets workers of dask.distributed answer them, writes answers in input order.
 
-The client reads lines and writes bytes. At most AHEAD blocks for each worker are in work or wait to be written, so
-memory stays bounded when the reader of the output is slow. When a worker dies, the scheduler gives its blocks to
+The client reads lines and writes bytes. At most AHEAD blocks for each worker are in work or wait to be written, so the
+memory stays bounded if the reader of the output is slow. When a worker dies, the scheduler gives its blocks to
 another one. A block that kills several workers is divided into single lines, and the line that kills a worker again is
 reported as a bad record.
 """
@@ -27,7 +27,7 @@ from mlmglauber.stream.errors import MlmError, RecordError
 from mlmglauber.stream.records import Line, Record, is_input, parse, record_id, repeated_id
 
 LINES = 16
-"""Maximum number of lines in a block; it has fewer when fewer have arrived."""
+"""Maximum number of lines in a block, which has fewer if fewer have arrived."""
 AHEAD = 3
 """Maximum number of blocks for each worker that are in work or wait to be written."""
 RUN_RECORD = re.compile(rb'"type"\s*:\s*"run"')
@@ -40,11 +40,11 @@ def run_on_workers(io: Filter, function: Function, options: Options, spread: Spr
         value = getattr(options, name)
         if value not in (None, False, "", "records"):  # "records" is --no-table
             option = value if name == "table" and value != "text" else name.replace("_", "-")
-            raise click.UsageError(f"--dask divides the input, and --{option} needs all records in one process; run it "
-                                   "without --dask on the output")
+            raise click.UsageError(f"--dask divides the input, and --{option} needs all records in one process; run "
+                                   f"{io.reporter.command} without --dask on the output")
     spread.check(options)
     try:
-        import distributed  # noqa: F401 - that it is there
+        import distributed  # noqa: F401 - checks that it is installed
     except ImportError as error:
         raise MlmError("--dask needs dask.distributed; install mlmglauber[dask]") from error
     if getattr(options, "seed", 0) is None:
@@ -58,7 +58,7 @@ def run_on_workers(io: Filter, function: Function, options: Options, spread: Spr
     resources = {"GPU": 1} if str(getattr(options, "device", "")).startswith("cuda") else {}
     with _cluster(address, resources) as (client, workers), io.reporter.bar("records") as progress:
         if not workers():
-            io.reporter.warn(f"--dask {address}: no worker there yet; waiting for one")
+            io.reporter.warn(f"--dask {address}: no worker has connected yet; waiting for one")
         job = _Job(io, function, options, client, resources)
         job.submit(first)
         while True:
@@ -81,7 +81,7 @@ class _Blocks:
         self.count = 0
         self.first: Record | None = None
         self.ids: set[str] | None = set() if unique else None
-        """The ids of the inputs so far, where they must differ."""
+        """The ids of the inputs so far, if they must differ."""
         self.runs = Runs()
 
     def next(self, wait: bool) -> Block | None:
@@ -105,7 +105,7 @@ class _Blocks:
         return Block(lines, before, self.first, tuple(self.runs.records.values())) if lines else None
 
     def _is_new(self, line: Line) -> bool:
-        """Whether a worker is to answer a line; RecordError for an id that came before."""
+        """Whether a worker answers the line; RecordError for an id that is not new."""
         heads = line.content is not None and RUN_RECORD.search(line.content) is not None
         if self.first is not None and self.ids is None and not heads:
             return True
@@ -156,7 +156,7 @@ class _Job:
         except KilledWorker:
             if len(block.lines) == 1:
                 self.io.bad(RecordError("this record killed several workers, one after the other; look at their "
-                                            "logs, or leave the record out"), block.lines[0].place)
+                                        "logs, or leave the record out"), block.lines[0].place)
                 return 1
             for k in reversed(range(len(block.lines))):
                 self.submit(block._replace(lines=[block.lines[k]], before=block.before + k), at_front=True)
@@ -179,7 +179,7 @@ class _Job:
         return len(block.lines)
 
     def _is_new(self, run: Record) -> bool:
-        """Whether a run record is to be written: each of the command's own once. MlmError where workers differ."""
+        """Whether to write a run record: each of the command's own once. MlmError if workers differ in it."""
         if run.get("command") != self.io.reporter.command:
             return True
         same = {key: value for key, value in run.items() if key not in ("device", "threads")}
@@ -206,7 +206,7 @@ class _Job:
 
 @contextmanager
 def _cluster(address: str, resources: dict[str, int]) -> Iterator[tuple[Any, Callable[[], int]]]:
-    """(client, a function that counts the workers); MlmError where there are workers, none with the resources."""
+    """(client, a function that counts the workers); MlmError if there are workers, but none with the resources."""
     import logging
 
     import dask
@@ -219,7 +219,7 @@ def _cluster(address: str, resources: dict[str, int]) -> Iterator[tuple[Any, Cal
     if local is not None:
         count = int(local[1])
         threads = str(max(1, allowed_threads() // count))
-        # As Dask sets it, a worker's memory goes back to the system at every layer: a fifth of a forward pass.
+        # With Dask's setting, a worker returns memory to the system at every layer: a fifth of a forward pass.
         environment = {"OMP_NUM_THREADS": threads, **KEEP_MEMORY}
         try:
             with dask.config.set({"distributed.nanny.pre-spawn-environ": environment}):
@@ -233,7 +233,7 @@ def _cluster(address: str, resources: dict[str, int]) -> Iterator[tuple[Any, Cal
     try:
         client = client_at(address, timeout=5, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
-        why = str(error).partition("\n")[0]  # some of Dask's hold a traceback
+        why = str(error).partition("\n")[0]  # some errors of Dask contain a traceback
         raise MlmError(f"--dask {address}: no scheduler there ({why}); give its address, as tcp://host:8786, or "
                        "local:N") from error
     with client:
@@ -241,6 +241,6 @@ def _cluster(address: str, resources: dict[str, int]) -> Iterator[tuple[Any, Cal
             return client.scheduler_info(n_workers=-1)["workers"].values()
 
         if workers() and not any(resources.keys() <= worker["resources"].keys() for worker in workers()):
-            raise MlmError(f"--dask {address}: no worker has a GPU to give; start them with --resources GPU=1, or take "
+            raise MlmError(f"--dask {address}: no worker offers a GPU; start them with --resources GPU=1, or choose "
                            "another --device")
         yield client, lambda: len(workers())

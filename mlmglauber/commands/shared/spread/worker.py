@@ -1,4 +1,4 @@
-"""A block of an input, answered by one worker of dask.distributed."""
+"""Answers a block of an input on one worker of dask.distributed."""
 
 from collections import Counter
 from collections.abc import Iterator

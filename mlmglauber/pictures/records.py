@@ -1,0 +1,98 @@
+"""Reads records into what their picture needs."""
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from mlmglauber.pictures.kinds import KINDS, Uses, open_kind, summary_of, uses
+from mlmglauber.stream.errors import MlmError, RecordError
+from mlmglauber.stream.printable import counted, were
+from mlmglauber.stream.records import has_masks
+
+if TYPE_CHECKING:
+    from mlmglauber.pictures.held import Held
+    from mlmglauber.pictures.panel import Picture
+    from mlmglauber.stream.records import Record
+
+
+class PictureRecords:
+    """Counts records and keeps what each kind of picture needs of them."""
+
+    def __init__(self, asked: str | None) -> None:
+        """asked: the kind of picture that --kind names, None where the records decide."""
+        self.asked = asked
+        self.types: Counter[str] = Counter()
+        """Number of records by type."""
+        self.own: dict[str, None] = {}
+        """Kinds of pictures that are made of these records by default."""
+        self.series: dict[str, Held] = {}
+        """The series to draw, by kind of picture."""
+        self.masked = 0
+        """Number of states with masked sites, which have neither a text nor a drift nor a place in a plane."""
+
+    def take(self, record: "Record") -> None:
+        """Count a record and keep what its picture needs; RecordError where that is missing."""
+        what = str(record.get("type", "of no type"))
+        self.types[f"summaries of {summary_of(record)}" if what == "summary" else what] += 1
+        if has_masks(record):
+            self.masked += 1
+            return
+        kinds: Uses = uses(record)
+        self.own |= dict.fromkeys(kinds.own)
+        if self.asked is None:
+            names = kinds.own or kinds.other
+        else:
+            names = (self.asked,) if self.asked in (*kinds.own, *kinds.other) else ()
+        for name in names:
+            self._keep(name, record)
+
+    def _keep(self, name: str, record: "Record") -> None:
+        kind = open_kind(name)
+        if name not in self.series:
+            from mlmglauber.pictures.held import Held
+
+            self.series[name] = Held(kind.LIMIT)
+        try:
+            items = list(kind.items(record))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            what = (error.args[0] if isinstance(error, ValueError) else f'no "{error.args[0]}"'
+                    if isinstance(error, KeyError) else "a field has the wrong type")
+            raise RecordError(f"a record of type {record['type']} cannot be drawn ({what}); give records as their "
+                              "command wrote them") from error
+        for key, item in items:
+            self.series[name].add(key, item)
+
+    def picture(self, threshold: float) -> "Picture":
+        """The picture of the records; MlmError if they make none, or several without --kind."""
+        if self.asked is None and len(self.own) > 1:
+            raise MlmError(f"these records ({self._counts()}) can be drawn as {' and as '.join(self.own)}; choose "
+                           "with --kind")
+        if not self.types:
+            raise MlmError("the input has no records; pipe in what another command of the suite writes")
+        name = self.asked or next(iter(self.own), None)
+        if name is None:
+            more = "; states need mlm-embed and mlm-drift, or mlm-embed --pca 2" if self.types["state"] else ""
+            more += "; states with masked sites were left out" if self.masked else ""
+            more += "; summaries of mlm-rect --path are not drawn" if self.types["summaries of path"] else ""
+            raise MlmError(f"nothing to draw in {self._counts()}; mlm-plot(1) lists what can be drawn{more}")
+        series = self.series[name].lists if name in self.series else {}
+        picture = open_kind(name).picture(series, threshold) if series else None
+        if picture is None or not picture.panels:
+            why = "".join(f"; {note}" for note in picture.notes) if picture is not None else ""
+            raise MlmError(f"nothing for --kind {name} in {self._counts()}{why}; it draws {KINDS[name]}")
+        return picture
+
+    def notes(self) -> list[str]:
+        """Sentences on states and series that are not drawn."""
+        notes = []
+        if self.masked:
+            notes.append(f"{counted(self.masked, 'state')} with masked sites {were(self.masked)} left out")
+        for name, series in self.series.items():
+            if series.stride > 1:
+                notes.append(f"{name}: 1 in {series.stride} values of each series is drawn")
+            if series.left_out:
+                notes.append(f"{name}: only the first {len(series.lists)} series are drawn")
+        return notes
+
+    def _counts(self) -> str:
+        """The number of records of each type, as words."""
+        return ", ".join(f"{count} {what}" for what, count in self.types.items())
