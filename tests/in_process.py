@@ -1,10 +1,21 @@
-"""A command run in this process: what a shell would see of it, in milliseconds."""
+"""Commands that run in the test's own process: what a shell would see of them, without the start of a process.
+
+A fresh process also guards against what an earlier command has left behind. Therefore each run gets standard streams of
+its own, which are pipes, and the warning filters of a fresh process. Afterwards the working directory, the environment,
+the signal handlers and the warnings are what they were before, and files that the command left open are closed, as the
+end of a process closes them. What the libraries read only when they are loaded (threads, locale) cannot be set here, and
+what C libraries write to descriptor 2 is not seen. tests/project/test_in_process.py compares such runs with a real shell.
+"""
 
 import importlib
 import io
+import os
+import re
 import signal
 import sys
+import threading
 import warnings
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -12,9 +23,20 @@ from typing import NamedTuple
 import orjson
 import pytest
 
+SETTINGS = ("MLM_MODEL", "MLM_DEVICE", "MLM_EMBEDDER", "NO_COLOR", "COLUMNS", "LINES")
+"""Environment variables that a command reads when it runs; a test's commands see them only where the test sets them."""
+FILTERS = ("cat", "grep", "jq", "sed", "sort", "tail", "tee")
+"""Programs that read their whole input, so that a command before them in a pipe never sees a closed pipe."""
+NEEDS_PROCESS = re.compile(r"(^|\s)(--dask|--help|-h|--version)\b|/dev/")
+"""Options and files of a command that concern a process: workers, the start of one, its descriptors."""
+NEEDS_CLOCK = re.compile(r"\b(sleep|timeout|yes|kill|wait)\b")
+WORD = r"""(?:[^\s'"\\|&;<>()$`*?\[\]{}~#!]|'[^']*'|"[^"\\$`!]*")+"""
+PLAIN_WORDS = re.compile(rf"\s*{WORD}(\s+{WORD})*\s*")
+PIECE = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^'"\\]""", re.DOTALL)
 
-class Answer(NamedTuple):
-    """What a command left behind."""
+
+class Result(NamedTuple):
+    """What a command or a line of commands left behind."""
 
     status: int
     out: bytes
@@ -22,30 +44,186 @@ class Answer(NamedTuple):
 
     @property
     def records(self):
-        return [orjson.loads(line) for line in self.out.split(b"\n")[:-1]]
+        return [orjson.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def states(self):
+        return self.of("state")
 
     def of(self, kind):
         return [record for record in self.records if record["type"] == kind]
 
 
 def answer(command, content, folder):
-    """Run `mlm-NAME OPTION...` without the mlm- in a folder, with an input; no shell, no quotes."""
+    """Run `mlm-NAME OPTION...`, written without the mlm-, in a folder on an input; no shell syntax, no quotes."""
     name, *arguments = command.split(" ")
-    folder = Path(folder)
-    (folder / "in").write_bytes(content)
-    said, status = io.StringIO(), None
-    handlers = [(number, signal.getsignal(number)) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
-    with pytest.MonkeyPatch.context() as patch, (folder / "in").open("rb") as given, (folder / "out").open("wb") as out:
+    return run_command(name, arguments, content, folder)
+
+
+def run_command(name, arguments, content, folder, timeout=120, **environment):
+    """Run the command mlm-NAME in this process. environment: variables that it sees beside those of the test."""
+    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace", newline="")
+    reads, writes = os.pipe()
+    status = 0
+    with (Feeder(content) as source, Collector(reads) as collected, process_state(folder, timeout),
+          pytest.MonkeyPatch.context() as patch):
         patch.chdir(folder)
-        patch.setattr(sys, "stdin", given)
-        patch.setattr(sys, "stdout", SimpleNamespace(fileno=out.fileno, isatty=lambda: False))
+        for variable in SETTINGS:
+            patch.delenv(variable, raising=False)
+        for variable, value in {"TERM": "xterm", **environment}.items():
+            patch.setenv(variable, value)
+        patch.setattr(sys, "stdin", SimpleNamespace(fileno=lambda: source))
+        patch.setattr(sys, "stdout", SimpleNamespace(fileno=lambda: writes, isatty=lambda: False))
         patch.setattr(sys, "stderr", said)
-        patch.setattr(warnings, "showwarning", warnings.showwarning)
         try:
             importlib.import_module(f"mlmglauber.commands.{name}.command").main.main(arguments)
         except SystemExit as ended:
             status = int(ended.code)
         finally:
-            for number, handler in handlers:
-                signal.signal(number, handler)
-    return Answer(status, (folder / "out").read_bytes(), said.getvalue())
+            os.close(writes)
+    said.flush()
+    return Result(status, bytes(collected), said.buffer.getvalue().decode())
+
+
+@contextmanager
+def process_state(folder, timeout):
+    """Restores afterwards what a command changes of its process, and stops it after `timeout` seconds."""
+
+    def late(number, frame):
+        raise TimeoutError(f"the command ran for {timeout} seconds")
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+    handlers = [(number, signal.getsignal(number)) for number in numbers]
+    variables, before = dict(os.environ), open_files(folder)
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(timeout)
+    try:
+        with warnings.catch_warnings():
+            warnings.resetwarnings()  # also forgets which warnings were shown: each command shows each of them once
+            for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+                warnings.simplefilter("ignore", category)
+            yield
+    finally:
+        signal.alarm(0)
+        for number, handler in handlers:
+            signal.signal(number, handler)
+        os.environ.clear()
+        os.environ.update(variables)
+        for descriptor in open_files(folder) - before:
+            os.close(descriptor)
+
+
+def open_files(folder):
+    """The descriptors of this process that are open on files of a folder, where the system lists them."""
+    found = set()
+    with suppress(FileNotFoundError):
+        for name in os.listdir("/proc/self/fd"):
+            with suppress(OSError):
+                if Path(os.readlink(f"/proc/self/fd/{name}")).is_relative_to(folder):
+                    found.add(int(name))
+    return found
+
+
+class Feeder:
+    """A pipe that a thread fills with bytes; as a context manager it gives the descriptor to read from."""
+
+    def __init__(self, content):
+        self.content = content
+
+    def __enter__(self):
+        self.source, writes = os.pipe()
+
+        def feed():
+            with suppress(BrokenPipeError), os.fdopen(writes, "wb") as file:
+                file.write(self.content)
+
+        self.thread = threading.Thread(target=feed)
+        self.thread.start()
+        return self.source
+
+    def __exit__(self, *_):
+        os.close(self.source)
+        self.thread.join()
+
+
+class Collector:
+    """A thread that reads a pipe to its end; as a context manager it gives the bytearray that they come to."""
+
+    def __init__(self, source):
+        self.source, self.content = source, bytearray()
+
+    def __enter__(self):
+        def collect():
+            with os.fdopen(self.source, "rb") as file:
+                self.content += file.read()
+
+        self.thread = threading.Thread(target=collect)
+        self.thread.start()
+        return self.content
+
+    def __exit__(self, *_):
+        self.thread.join()
+
+
+def in_process(folder, real_shell):
+    """A function like `conftest.shell`, that runs mlm- commands in this process where it can.
+
+    It can where the line is a pipe of mlm- commands with plain words as arguments. Other programs may make the input
+    and filter the output: bash runs these stages alone. Every other line is run by `real_shell`.
+    """
+
+    def run(line, stdin=b"", timeout=120, **environment):
+        stages = None
+        if all(name in (*SETTINGS, "TERM") or os.environ.get(name) == value for name, value in environment.items()):
+            stages = stages_of(line)
+        if stages is None:
+            return real_shell(line, stdin, timeout, **environment)
+        content, said, statuses = stdin, [], [0]
+        for stage in stages:
+            if stage.startswith("mlm-"):
+                name, *arguments = words_of(stage)
+                done = run_command(name.removeprefix("mlm-"), arguments, content, folder, timeout, **environment)
+            else:
+                done = real_shell(stage, content, timeout, **environment)
+            content = done.out
+            said.append(done.err)
+            statuses.append(done.status)
+        return Result([0, *filter(None, statuses)][-1], content, "".join(said))  # the status as of `set -o pipefail`
+
+    run.folder = folder
+    return run
+
+
+def stages_of(line):
+    """The stages of a pipe that `in_process` can run one after the other; None of any other line."""
+    stages = split_pipe(line)
+    if stages is None or NEEDS_CLOCK.search(line):
+        return None
+    for number, stage in enumerate(stages):
+        if stage.startswith("mlm-"):
+            if not PLAIN_WORDS.fullmatch(stage) or NEEDS_PROCESS.search(stage):
+                return None
+        elif "mlm-" in stage or (number and stage.split(" ")[0] not in FILTERS):
+            return None
+    return stages if any(stage.startswith("mlm-") for stage in stages) else None
+
+
+def split_pipe(line):
+    """The parts of a line between its bars; None where it has another operator outside brackets and quotes."""
+    stages, depth = [""], 0
+    for piece in PIECE.findall(line.strip()):
+        depth += (piece == "(") - (piece == ")")
+        if not depth and piece in (";", "&", "\n"):
+            return None
+        if not depth and piece == "|":
+            stages.append("")
+        else:
+            stages[-1] += piece
+    stages = [stage.strip() for stage in stages]
+    return stages if all(stages) else None
+
+
+def words_of(stage):
+    """The words of a stage of plain words, without their quotes."""
+    words = re.findall(WORD, stage)
+    return [re.sub(r"""'([^']*)'|"([^"]*)\"""", lambda found: found[1] or found[2] or "", word) for word in words]
