@@ -3,8 +3,9 @@
 A fresh process also guards against what an earlier command has left behind. Therefore each run gets standard streams of
 its own, which are pipes, and the warning filters of a fresh process. Afterwards the working directory, the environment,
 the signal handlers and the warnings are what they were before, and files that the command left open are closed, as the
-end of a process closes them. What the libraries read only when they are loaded (threads, locale) cannot be set here, and
-what C libraries write to descriptor 2 is not seen. tests/project/test_in_process.py compares such runs with a real shell.
+end of a process closes them. What the libraries read only when they are loaded (threads, locale) cannot be set here,
+and what C libraries write to descriptor 2 is not seen. tests/project/test_in_process.py compares such runs with runs in
+a real shell.
 """
 
 import importlib
@@ -27,12 +28,14 @@ SETTINGS = ("MLM_MODEL", "MLM_DEVICE", "MLM_EMBEDDER", "NO_COLOR", "COLUMNS", "L
 """Environment variables that a command reads when it runs; a test's commands see them only where the test sets them."""
 FILTERS = ("cat", "grep", "jq", "sed", "sort", "tail", "tee")
 """Programs that read their whole input, so that a command before them in a pipe never sees a closed pipe."""
+MAKERS = (*FILTERS, "cp", "echo", "gzip", "head", "mkdir", "printf", "zcat")
+"""Programs that leave a shell as it is, so that each line of several may have a shell of its own."""
 NEEDS_PROCESS = re.compile(r"(^|\s)(--dask|--help|-h|--version)\b|/dev/")
 """Options and files of a command that concern a process: workers, the start of one, its descriptors."""
 NEEDS_CLOCK = re.compile(r"\b(sleep|timeout|yes|kill|wait)\b")
 WORD = r"""(?:[^\s'"\\|&;<>()$`*?\[\]{}~#!]|'[^']*'|"[^"\\$`!]*")+"""
-PLAIN_WORDS = re.compile(rf"\s*{WORD}(\s+{WORD})*\s*")
-PIECE = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^'"\\]""", re.DOTALL)
+COMMAND = re.compile(rf"(?P<words>{WORD}(\s+{WORD})*)(\s+<\s*(?P<source>{WORD}))?(\s+>\s*(?P<target>{WORD}))?")
+PIECE = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|\|\s*\n|\|\||&&|[^'"\\]""", re.DOTALL)
 
 
 class Result(NamedTuple):
@@ -168,62 +171,82 @@ class Collector:
 def in_process(folder, real_shell):
     """A function like `conftest.shell`, that runs mlm- commands in this process where it can.
 
-    It can where the line is a pipe of mlm- commands with plain words as arguments. Other programs may make the input
-    and filter the output: bash runs these stages alone. Every other line is run by `real_shell`.
+    It can where the line consists of pipes of mlm- commands with plain words as arguments. Other programs may make the
+    input and filter the output: bash runs these stages alone. Every other line is run by `real_shell`.
     """
 
     def run(line, stdin=b"", timeout=120, **environment):
-        stages = None
+        pipes = None
         if all(name in (*SETTINGS, "TERM") or os.environ.get(name) == value for name, value in environment.items()):
-            stages = stages_of(line)
-        if stages is None:
+            pipes = pipes_of(line)
+        if pipes is None or (stdin and len(pipes) > 1):  # whichever reads it first would have it
             return real_shell(line, stdin, timeout, **environment)
-        content, said, statuses = stdin, [], [0]
+        done = Result(0, b"", "")
+        for pipe in pipes:
+            result = run_pipe(pipe, stdin, timeout, environment)
+            done = Result(result.status, done.out + result.out, done.err + result.err)
+        return done
+
+    def run_pipe(stages, content, timeout, environment):
+        said, status = "", 0
         for stage in stages:
-            if stage.startswith("mlm-"):
-                name, *arguments = words_of(stage)
-                done = run_command(name.removeprefix("mlm-"), arguments, content, folder, timeout, **environment)
+            command = COMMAND.fullmatch(stage) if stage.startswith("mlm-") else None
+            if command is None:
+                result = real_shell(stage, content, timeout, **environment)
             else:
-                done = real_shell(stage, content, timeout, **environment)
-            content = done.out
-            said.append(done.err)
-            statuses.append(done.status)
-        return Result([0, *filter(None, statuses)][-1], content, "".join(said))  # the status as of `set -o pipefail`
+                if command["source"]:
+                    content = (folder / unquoted(command["source"])).read_bytes()
+                name, *arguments = map(unquoted, re.findall(WORD, command["words"]))
+                result = run_command(name.removeprefix("mlm-"), arguments, content, folder, timeout, **environment)
+                if command["target"]:
+                    (folder / unquoted(command["target"])).write_bytes(result.out)
+                    result = result._replace(out=b"")
+            content, said = result.out, said + result.err
+            status = result.status or status  # as `set -o pipefail` has it
+        return Result(status, content, said)
 
     run.folder = folder
     return run
 
 
-def stages_of(line):
-    """The stages of a pipe that `in_process` can run one after the other; None of any other line."""
-    stages = split_pipe(line)
-    if stages is None or NEEDS_CLOCK.search(line):
+def pipes_of(line):
+    """The pipes that `in_process` can run one after the other, each a list of stages; None of any other line."""
+    pipes = split(line)
+    if pipes is None or "mlm-" not in line or NEEDS_CLOCK.search(line):
         return None
-    for number, stage in enumerate(stages):
-        if stage.startswith("mlm-"):
-            if not PLAIN_WORDS.fullmatch(stage) or NEEDS_PROCESS.search(stage):
+    for stages in pipes:
+        for number, stage in enumerate(stages):
+            if stage.startswith("mlm-"):
+                command = COMMAND.fullmatch(stage)
+                if command is None or NEEDS_PROCESS.search(command["words"]):
+                    return None
+                if command["target"] and ("/dev/" in command["target"] or number + 1 < len(stages)):
+                    return None
+            elif "mlm-" in stage or (stage.split()[0] not in FILTERS if number else
+                                     len(pipes) > 1 and stage.split()[0] not in MAKERS):
                 return None
-        elif "mlm-" in stage or (number and stage.split(" ")[0] not in FILTERS):
-            return None
-    return stages if any(stage.startswith("mlm-") for stage in stages) else None
+    return pipes
 
 
-def split_pipe(line):
-    """The parts of a line between its bars; None where it has another operator outside brackets and quotes."""
-    stages, depth = [""], 0
+def split(line):
+    """The pipes of a line, each a list of stages; None where it has an operator other than these, ; and line feeds."""
+    pipes, depth = [[""]], 0
     for piece in PIECE.findall(line.strip()):
         depth += (piece == "(") - (piece == ")")
-        if not depth and piece in (";", "&", "\n"):
+        if depth:
+            pipes[-1][-1] += piece
+        elif piece in ("&", "&&", "||"):
             return None
-        if not depth and piece == "|":
-            stages.append("")
+        elif piece[0] == "|":
+            pipes[-1].append("")
+        elif piece in (";", "\n"):
+            pipes.append([""])
         else:
-            stages[-1] += piece
-    stages = [stage.strip() for stage in stages]
-    return stages if all(stages) else None
+            pipes[-1][-1] += piece
+    pipes = [[stage.strip() for stage in stages] for stages in pipes]
+    return pipes if all(map(all, pipes)) else None
 
 
-def words_of(stage):
-    """The words of a stage of plain words, without their quotes."""
-    words = re.findall(WORD, stage)
-    return [re.sub(r"""'([^']*)'|"([^"]*)\"""", lambda found: found[1] or found[2] or "", word) for word in words]
+def unquoted(word):
+    """A word of a command without its quotes."""
+    return re.sub(r"""'([^']*)'|"([^"]*)\"""", lambda found: found[1] or found[2] or "", word)

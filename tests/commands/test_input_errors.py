@@ -7,6 +7,8 @@ import orjson
 import pytest
 from in_process import answer
 
+pytestmark = pytest.mark.in_process
+
 TEXT = b'{"id":"%d","text":"a b","embedding":[1,%d],"embedder":"e"}\n'
 STATE = (b'{"type":"state","run":"r","id":"0","chain":0,"step":%d,"tau":1.0,"n":2,"text":"a b","ids":[0,1],"site":0,'
          b'"old":0,"new":0,"changed":false,"logp_old":-1.0,"logp_new":-1.0,"embedding":[1,%d],"embedder":"e"}\n')

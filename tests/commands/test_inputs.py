@@ -24,6 +24,8 @@ from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.records import parse, record_id
 from mlmglauber.stream.vectors import pack
 
+pytestmark = pytest.mark.in_process
+
 STATE = '{"type":"state","run":"a","id":%s,"chain":0,"step":0,"embedding":%s%s}\n'
 
 

@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 
 from mlmglauber.models.conditionals import TableConditional
 
-pytestmark = pytest.mark.usefixtures("tables")
+pytestmark = [pytest.mark.in_process, pytest.mark.usefixtures("tables")]
 
 
 def test_head_and_states(sh):

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import click
 import orjson
 import pytest
-from conftest import PATH, ROOT, shell
+from conftest import PATH, ROOT, quick_shell
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import TABLE_A
@@ -37,6 +37,8 @@ from mlmglauber.stream.printable import printable
 
 sys.path.insert(0, str(ROOT / "man"))
 import build
+
+pytestmark = pytest.mark.in_process
 
 WIDTHS = (40, 60, 80, 120)
 LONG = "a-model-with-a-name-that-no-terminal-is-wide-enough-for/and-a-folder-before-it/checkpoint-1000000"
@@ -158,7 +160,7 @@ def lines(records):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Records for every table; the ids, models and labels among them are long, odd or wide."""
-    sh = shell(tmp_path_factory.mktemp("tables"))
+    sh = quick_shell(tmp_path_factory.mktemp("tables"))
     (sh.folder / "a.json").write_bytes(orjson.dumps({"tokens": ["a", "b", "c"], "tables": TABLE_A}))
     (sh.folder / "more").write_bytes(lines({"id": key, "text": text} for key, text in (
         ("0", "a b"), (LONG, "c a"), (ODD, "b b"))))

@@ -14,6 +14,8 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "man"))
 import build
 
+pytestmark = pytest.mark.in_process
+
 NAMES = sorted(build.COMMANDS)
 WORDS = 18
 """Of each passage that the examples run on: enough for their --length, and quick."""

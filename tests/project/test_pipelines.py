@@ -8,6 +8,8 @@ import pytest
 from conftest import ROOT, shell
 from same_records import assert_same_records
 
+pytestmark = pytest.mark.in_process
+
 SAMPLE = "mlm-sample -t 0.5,2 -c 2 --length 12 --sweeps 4 --seed 1 passages.jsonl"
 
 

@@ -6,7 +6,9 @@ from importlib.util import find_spec
 
 import orjson
 import pytest
-from conftest import ROOT, shell
+from conftest import ROOT, quick_shell
+
+pytestmark = pytest.mark.in_process
 
 README = (ROOT / "README.md").read_text()
 COMMANDS = ("mlm-", "grep ", "echo ", "cat ", "git ")
@@ -28,7 +30,7 @@ ELSEWHERE = [block for block in BLOCKS if block.startswith("git clone")]
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
     """A shell in what looks like a checkout, with few and short passages."""
-    sh = shell(tmp_path_factory.mktemp("checkout"))
+    sh = quick_shell(tmp_path_factory.mktemp("checkout"))
     examples = sh.folder / "examples"
     examples.mkdir()
     shutil.copytree(ROOT / "examples" / "phase-diagram", examples / "phase-diagram")

@@ -1,19 +1,16 @@
 """The JSON Schema of the records: every command's records fit it, broken ones do not."""
 
-import json
 from itertools import groupby
 
 import orjson
 import pytest
-from conftest import ROOT
 from in_process import answer
 from jsonschema import Draft202012Validator
 from oracles import TABLE_A, TABLE_B
+from record_schema import SCHEMA, VALIDATOR
 
 from mlmglauber.stream.records import SUITE_TYPES
 
-SCHEMA = json.loads((ROOT / "man" / "mlm-records.schema.json").read_text())
-VALIDATOR = Draft202012Validator(SCHEMA)
 TEXTS = b'{"id":"x","text":"a b","topic":"p","foo":[1,{"bar":null}]}\n{"id":"y","text":"c c","topic":"q"}\n'
 MODEL = "-m a.json"
 CHAINS = "states", f"sample {MODEL} --seed 1 --steps 60 --every 1 -c 2 -t 0,0.5,1 --energy 2"
