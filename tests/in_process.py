@@ -26,7 +26,7 @@ import pytest
 
 SETTINGS = ("MLM_MODEL", "MLM_DEVICE", "MLM_EMBEDDER", "NO_COLOR", "COLUMNS", "LINES")
 """Environment variables that a command reads when it runs; a test's commands see them only where the test sets them."""
-FILTERS = ("cat", "grep", "jq", "sed", "sort", "tail", "tee")
+FILTERS = ("cat", "grep", "jq", "sed", "shuf", "sort", "tail", "tee", "uniq")
 """Programs that read their whole input, so that a command before them in a pipe never sees a closed pipe."""
 MAKERS = (*FILTERS, "cp", "echo", "gzip", "head", "mkdir", "printf", "zcat")
 """Programs that leave a shell as it is, so that each line of several may have a shell of its own."""
@@ -34,6 +34,8 @@ NEEDS_PROCESS = re.compile(r"(^|\s)(--dask|--help|-h|--version)\b|/dev/")
 """Options and files of a command that concern a process: workers, the start of one, its descriptors."""
 NEEDS_CLOCK = re.compile(r"\b(sleep|timeout|yes|kill|wait)\b")
 WORD = r"""(?:[^\s'"\\|&;<>()$`*?\[\]{}~#!]|'[^']*'|"[^"\\$`!]*")+"""
+STRICT = "set -e\n"
+"""The first line of lines that end with the first pipe that fails."""
 COMMAND = re.compile(rf"(?P<words>{WORD}(\s+{WORD})*)(\s+<\s*(?P<source>{WORD}))?(\s+>\s*(?P<target>{WORD}))?")
 PIECE = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|\|\s*\n|\|\||&&|[^'"\\]""", re.DOTALL)
 
@@ -63,12 +65,15 @@ def answer(command, content, folder):
     return run_command(name, arguments, content, folder)
 
 
-def run_command(name, arguments, content, folder, timeout=120, **environment):
-    """Run the command mlm-NAME in this process. environment: variables that it sees beside those of the test."""
+def run_command(name, arguments, content, folder, target=None, timeout=120, **environment):
+    """Run the command mlm-NAME in this process.
+
+    target: the file that its standard output is, None for a pipe whose content is in the result. environment: variables
+    that it sees beside those of the test.
+    """
     said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace", newline="")
-    reads, writes = os.pipe()
     status = 0
-    with (Feeder(content) as source, Collector(reads) as collected, process_state(folder, timeout),
+    with (Feeder(content) as source, Collector(target) as sink, process_state(folder, timeout),
           pytest.MonkeyPatch.context() as patch):
         patch.chdir(folder)
         for variable in SETTINGS:
@@ -76,16 +81,14 @@ def run_command(name, arguments, content, folder, timeout=120, **environment):
         for variable, value in {"TERM": "xterm", **environment}.items():
             patch.setenv(variable, value)
         patch.setattr(sys, "stdin", SimpleNamespace(fileno=lambda: source))
-        patch.setattr(sys, "stdout", SimpleNamespace(fileno=lambda: writes, isatty=lambda: False))
+        patch.setattr(sys, "stdout", SimpleNamespace(fileno=lambda: sink.descriptor, isatty=lambda: False))
         patch.setattr(sys, "stderr", said)
         try:
             importlib.import_module(f"mlmglauber.commands.{name}.command").main.main(arguments)
         except SystemExit as ended:
             status = int(ended.code)
-        finally:
-            os.close(writes)
     said.flush()
-    return Result(status, bytes(collected), said.buffer.getvalue().decode())
+    return Result(status, bytes(sink.content), said.buffer.getvalue().decode())
 
 
 @contextmanager
@@ -150,29 +153,37 @@ class Feeder:
 
 
 class Collector:
-    """A thread that reads a pipe to its end; as a context manager it gives the bytearray that they come to."""
+    """A file, or a pipe that a thread reads to its end: `descriptor` to write to, afterwards `content` of the pipe."""
 
-    def __init__(self, source):
-        self.source, self.content = source, bytearray()
+    def __init__(self, target):
+        self.target, self.content = target, bytearray()
 
     def __enter__(self):
-        def collect():
-            with os.fdopen(self.source, "rb") as file:
-                self.content += file.read()
+        if self.target is not None:
+            self.thread = threading.Thread()
+            self.descriptor = os.open(self.target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666)
+        else:
+            source, self.descriptor = os.pipe()
 
-        self.thread = threading.Thread(target=collect)
+            def collect():
+                with os.fdopen(source, "rb") as file:
+                    self.content += file.read()
+
+            self.thread = threading.Thread(target=collect)
         self.thread.start()
-        return self.content
+        return self
 
     def __exit__(self, *_):
+        os.close(self.descriptor)
         self.thread.join()
 
 
 def in_process(folder, real_shell):
     """A function like `conftest.shell`, that runs mlm- commands in this process where it can.
 
-    It can where the line consists of pipes of mlm- commands with plain words as arguments. Other programs may make the
-    input and filter the output: bash runs these stages alone. Every other line is run by `real_shell`.
+    It can where the line, which may begin with STRICT, consists of pipes of mlm- commands with plain words as arguments.
+    Other programs may make the input and filter the output: bash runs these stages alone. Every other line is run by
+    `real_shell`.
     """
 
     def run(line, stdin=b"", timeout=120, **environment):
@@ -185,6 +196,8 @@ def in_process(folder, real_shell):
         for pipe in pipes:
             result = run_pipe(pipe, stdin, timeout, environment)
             done = Result(result.status, done.out + result.out, done.err + result.err)
+            if done.status and line.startswith(STRICT):
+                break
         return done
 
     def run_pipe(stages, content, timeout, environment):
@@ -197,10 +210,9 @@ def in_process(folder, real_shell):
                 if command["source"]:
                     content = (folder / unquoted(command["source"])).read_bytes()
                 name, *arguments = map(unquoted, re.findall(WORD, command["words"]))
-                result = run_command(name.removeprefix("mlm-"), arguments, content, folder, timeout, **environment)
-                if command["target"]:
-                    (folder / unquoted(command["target"])).write_bytes(result.out)
-                    result = result._replace(out=b"")
+                target = folder / unquoted(command["target"]) if command["target"] else None
+                result = run_command(name.removeprefix("mlm-"), arguments, content, folder, target, timeout,
+                                     **environment)
             content, said = result.out, said + result.err
             status = result.status or status  # as `set -o pipefail` has it
         return Result(status, content, said)
@@ -211,7 +223,7 @@ def in_process(folder, real_shell):
 
 def pipes_of(line):
     """The pipes that `in_process` can run one after the other, each a list of stages; None of any other line."""
-    pipes = split(line)
+    pipes = split(line.removeprefix(STRICT))
     if pipes is None or "mlm-" not in line or NEEDS_CLOCK.search(line):
         return None
     for stages in pipes:
@@ -222,10 +234,16 @@ def pipes_of(line):
                     return None
                 if command["target"] and ("/dev/" in command["target"] or number + 1 < len(stages)):
                     return None
-            elif "mlm-" in stage or (stage.split()[0] not in FILTERS if number else
-                                     len(pipes) > 1 and stage.split()[0] not in MAKERS):
+            elif "mlm-" in stage or not may_stand(stage.split()[0], stages[:number], len(pipes)):
                 return None
     return pipes
+
+
+def may_stand(program, before, pipes):
+    """Whether a program may follow these stages, or begin one of so many pipes."""
+    if before:
+        return program in FILTERS or (program == "head" and not before[-1].startswith("mlm-"))
+    return pipes == 1 or program in MAKERS
 
 
 def split(line):

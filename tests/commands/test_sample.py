@@ -210,7 +210,7 @@ def test_a_resumed_file_equals_an_uninterrupted_one(sh, options):
 
 
 def test_a_killed_run_resumes_with_the_seed_that_it_drew(sh):
-    (sh.folder / "in").write_text("a b\nc c\n" * 50)
+    (sh.folder / "in").write_text("a b\nc c\n" * 12)
     common = "mlm-sample -m a.json --chains 4 --steps 400 --every 1"
     process = subprocess.Popen(["bash", "-c", f"exec {common} --resume part in"], cwd=sh.folder,
                                env={**os.environ, "PATH": os.pathsep.join([sh_path(), os.environ["PATH"]])})
