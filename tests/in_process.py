@@ -181,7 +181,7 @@ class Collector:
 def in_process(folder, real_shell):
     """A function like `conftest.shell`, that runs mlm- commands in this process where it can.
 
-    It can where the line, which may begin with STRICT, consists of pipes of mlm- commands with plain words as arguments.
+    It can where the line consists of pipes of mlm- commands with plain words as arguments; it may begin with STRICT.
     Other programs may make the input and filter the output: bash runs these stages alone. Every other line is run by
     `real_shell`.
     """

@@ -43,6 +43,7 @@ def test_the_law_of_the_command_is_the_enumerated_kernel(sh, scan):
 
 def test_log_probabilities_are_those_of_the_table(sh):
     states = sh("echo 'a b' | mlm-sample -m a.json --seed 2 --steps 200 --every 1").states
+    assert len(states) == 201
     for before, after in pairwise(states):
         law = np.log(TABLE_A[after["site"]][before["ids"][1 - after["site"]]])
         assert after["old"] == before["ids"][after["site"]]
@@ -113,6 +114,8 @@ def test_chains_start_from_states(sh):
 
 def test_temperature_zero_is_the_argmax(sh):
     states = sh("echo 'a b' | mlm-sample -m a.json -t 0 --seed 1 --steps 50 --every 1").states
+    assert [state["step"] for state in states] == [*range(51)]
+    assert any(state["changed"] for state in states[1:])
     for before, after in pairwise(states):
         assert after["new"] == int(np.argmax(TABLE_A[after["site"]][before["ids"][1 - after["site"]]]))
         assert after["logp_new"] == 0

@@ -249,6 +249,7 @@ def test_the_table_of_samples_counts_what_the_states_say(made):
     command = "mlm-sample -m a.json --seed 1 -t 0.5,1 --chains 2 --steps 40 --every 4 more"
     states = made(command).states
     rows = list(csv.DictReader(io.StringIO(made(f"{command} --csv").out.decode())))
+    assert len(rows) == 2
     for row in rows:
         mine = [state for state in states if state["tau"] == float(row["tau"])]
         chains = {}

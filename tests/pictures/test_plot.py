@@ -184,6 +184,7 @@ def test_every_picture_can_be_drawn_with_characters(pictures, name):
 def test_axes_have_units(pictures, name):
     """A quantity with its unit in brackets, or one that has none."""
     pure = ("time / (n ln n)", "share of", "stationary probability", "bound on total", "α (", "token ", "basin visited")
+    assert pictures[name].panels
     for panel in pictures[name].panels:
         for axis in (panel.x, panel.y):
             assert "(" in axis.label or axis.label.startswith(pure) or axis.label.startswith("principal component")
@@ -293,6 +294,7 @@ def test_residence_follows_the_geometric_law_at_radius_0(made):
     """
     panel, = picture_of(read(made.folder / "residence")).panels
     curves = [curve for curve in layers(panel, Curve) if np.isfinite(curve.x).all()]
+    assert len(curves) == 4
     for seen, expected in zip(curves[::2], curves[1::2], strict=True):
         count = int(seen.label.split(", ")[1].split()[0])
         assert count > 20

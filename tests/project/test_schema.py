@@ -105,6 +105,7 @@ def outputs(tmp_path_factory):
 
 
 def test_every_record_fits(outputs):
+    assert len(outputs) == len(RUNS)
     for command, records in outputs.items():
         assert records, command
         for record in records:
