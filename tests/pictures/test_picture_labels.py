@@ -97,9 +97,16 @@ def panels(draw):
     return Panel(draw(names), axis, Axis(upward), layers)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.lists(panels(), min_size=1, max_size=2))
 def test_no_entry_is_lost_and_no_label_is_cut_whatever_they_read(found):
+    check(Picture(found))
+
+
+@pytest.mark.soak
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(panels(), min_size=1, max_size=2))
+def test_no_entry_is_lost_and_no_label_is_cut_in_many_more_pictures(found):
     check(Picture(found))
 
 

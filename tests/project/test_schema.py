@@ -105,7 +105,7 @@ def outputs(tmp_path_factory):
 
 
 def test_every_record_fits(outputs):
-    assert len(outputs) == len(RUNS)
+    assert outputs.keys() == {CHAINS[1], *(command for _, command in RUNS)}
     for command, records in outputs.items():
         assert records, command
         for record in records:
