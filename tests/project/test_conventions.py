@@ -1,7 +1,7 @@
 """What all commands have in common, each point tried on each command.
 
-What depends on processes, pipes, terminals, signals or the locale runs in a real shell (`sh`). What a command makes of its
-input runs in the process of the test (`quick`) and is compared with what a real shell gave (`reference`).
+What depends on processes, pipes, terminals, signals or the locale runs in a real shell (`sh`). What a command makes of
+its input runs in the process of the test (`quick`) and is compared with what a real shell gave (`reference`).
 """
 
 import os
