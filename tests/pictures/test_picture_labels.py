@@ -128,9 +128,15 @@ def spoiled(record, name):
 FILES = ("basins", "drift", "exact", "influence", "lag", "phase", "plane", "rectangles", "residence", "times", "hits")
 
 
-@pytest.mark.parametrize("name", ["", *NASTY])
-def test_every_kind_shows_every_name(made, name):  # noqa: F811
-    for file in FILES:
+PLAIN_AND_NASTY = ["", *NASTY]
+
+
+@pytest.mark.parametrize(("name", "files"), [
+    *((name, FILES[k % 4 :: 4]) for k, name in enumerate(PLAIN_AND_NASTY)),
+    *(pytest.param(name, FILES, marks=pytest.mark.soak) for name in PLAIN_AND_NASTY)])
+def test_every_kind_shows_every_name(made, name, files):  # noqa: F811
+    """Each name in a quarter of the kinds, each kind with two names or three; in the soak every name in every kind."""
+    for file in files:
         records = [spoiled(record, name) for record in read(made.folder / file)]
         check(picture_of(records, {"hits": None}.get(file, file)))
 
