@@ -7,13 +7,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 import orjson
 import pytest
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(Path(__file__).parent))
+
+from in_process import SETTINGS, Result, in_process  # noqa: E402 - the path comes first
 
 PATH = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads of two workers that spin take each other's cores
@@ -22,6 +23,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the backgrou
     signal.signal(signal.SIGINT, signal.default_int_handler)  # what the tests start is to hear of it
 
 SLOW_FILES = ("test_pipelines.py", "test_man.py", "test_conventions.py", "test_recipes.py")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "in_process: `sh` runs commands in the test's own process where it can")
 
 
 def pytest_collection_modifyitems(items):
@@ -40,28 +45,12 @@ def pytest_terminal_summary(terminalreporter):
             terminalreporter.write_line(line)
 
 
-class Result(NamedTuple):
-    """What a shell command left behind."""
-
-    status: int
-    out: bytes
-    err: str
-
-    @property
-    def records(self):
-        return [orjson.loads(line) for line in self.out.splitlines()]
-
-    @property
-    def states(self):
-        return [record for record in self.records if record["type"] == "state"]
-
-
 def shell(folder):
     """A function that runs a line of bash in a folder, this environment's commands first on the PATH."""
 
     def run(line, stdin=b"", timeout=120, **environment):
         variables = {**os.environ, "PATH": PATH, "TERM": "xterm", **environment}
-        for name in ("MLM_MODEL", "MLM_DEVICE", "MLM_EMBEDDER", "NO_COLOR", "COLUMNS", "LINES"):
+        for name in SETTINGS:
             if name not in environment:
                 variables.pop(name, None)
         process = subprocess.Popen(["bash", "-o", "pipefail", "-c", line], stdin=subprocess.PIPE, cwd=folder,
@@ -79,9 +68,20 @@ def shell(folder):
 
 
 @pytest.fixture
-def sh(tmp_path):
-    """`shell` in a folder of the test's own."""
+def real_sh(tmp_path):
+    """`shell` in a folder of the test's own: for what concerns processes, pipes, signals and the time."""
     return shell(tmp_path)
+
+
+@pytest.fixture
+def sh(request, real_sh):
+    """The same, but in a test that is marked in_process commands run in the test's own process where they can."""
+    return quick_shell(real_sh.folder) if request.node.get_closest_marker("in_process") else real_sh
+
+
+def quick_shell(folder):
+    """`shell`, with the commands in the test's own process where they can be."""
+    return in_process(folder, shell(folder))
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,16 @@ STATIONARY_B = {
     "random": [0.396842, 0.182105, 0.161053, 0.260000],
     "systematic": [0.347368, 0.231579, 0.210526, 0.210526],  # site 0, then site 1
 }
+COPIES = [0.02, 0.03, 0.2, 0.75, 0.9, 0.93]
+"""The chance of token 1 at a site when 0 ... 5 of the other five hold it: copies beget copies from 3 on."""
+
+
+def counting_table(given):
+    """A table whose conditionals depend on the number of copies of token 1 among the other sites alone."""
+    n = len(given)
+    others = np.indices((2,) * (n - 1)).sum(axis=0)
+    law = np.stack([1 - np.array(given)[others], np.array(given)[others]], axis=-1)
+    return TableConditional([law] * n)
 
 
 def site_kernels(table: TableConditional, tau: float) -> NDArray[np.float64]:

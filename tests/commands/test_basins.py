@@ -9,6 +9,8 @@ from mlmglauber.measures.regions.clustering import cluster
 from mlmglauber.measures.regions.labelling import NO_NAME, fit, held_out, unit_of
 from mlmglauber.stream.vectors import pack
 
+pytestmark = pytest.mark.in_process
+
 METHODS = ("logistic", "centroid")
 AXES = {"arts": [1, 0, 0], "food": [0, 1, 0], "politics": [0, 0, 1], "?": [1, 1, 1], "0": [0, 0, 0]}
 

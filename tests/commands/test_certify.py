@@ -3,14 +3,15 @@
 import numpy as np
 import orjson
 import pytest
-from oracles import site_kernels
-from test_token_count import GIVEN, counting_table
+from oracles import COPIES, counting_table, site_kernels
+
+pytestmark = pytest.mark.in_process
 
 
 @pytest.fixture
 def copies(sh):
     """c.json: six sites, tokens x and "!", which the other "!" call for; the table itself."""
-    table = counting_table(GIVEN)
+    table = counting_table(COPIES)
     numbers = [law.tolist() for law in table.tables]
     (sh.folder / "c.json").write_bytes(orjson.dumps({"tokens": ["x", "!"], "tables": numbers}))
     return table

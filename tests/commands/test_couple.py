@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 
 from mlmglauber.models.conditionals import TableConditional
 
-pytestmark = pytest.mark.usefixtures("tables")
+pytestmark = [pytest.mark.in_process, pytest.mark.usefixtures("tables")]
 A = TableConditional(TABLE_A)
 TEXTS = "printf '%s\\n' 'a b' 'c c' 'a a' 'b c' 'c a' 'b b'"
 TABLE = "mlm-couple -m a.json --seed 1"

@@ -8,6 +8,8 @@ import pytest
 
 from mlmglauber.stream.vectors import pack
 
+pytestmark = pytest.mark.in_process
+
 
 def states(chains, embedder="e", n=4, encoding="float"):
     """State records of {(id, chain, tau): [(step, vector), ...]} as bytes."""

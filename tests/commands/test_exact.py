@@ -18,6 +18,8 @@ from mlmglauber.measures.exact.stationary import eliminate
 from mlmglauber.measures.influence.matrix import mixing_bound
 from mlmglauber.models.conditionals import TableConditional
 
+pytestmark = pytest.mark.in_process
+
 LAG_TABLE = [(0, 0.7784), (1, 0.5575), (2, 0.4150), (4, 0.2258), (8, 0.0650), (12, 0.0199), (20, 0.0021)]
 
 

@@ -30,6 +30,8 @@ from mlmglauber.measures.influence.replacements import Ascent, draw_changes
 from mlmglauber.measures.traps.margins import site_rows
 from mlmglauber.models.conditionals import TableConditional
 
+pytestmark = pytest.mark.in_process
+
 A = TableConditional(TABLE_A)
 EVERY = 1 << 20
 

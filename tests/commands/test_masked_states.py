@@ -2,8 +2,10 @@
 
 import orjson
 import pytest
-from conftest import ROOT
-from test_schema import VALIDATOR
+from conftest import ROOT, quick_shell
+from record_schema import VALIDATOR
+
+pytestmark = pytest.mark.in_process
 
 PASSAGES = (ROOT / "examples" / "passages.jsonl").read_bytes()
 SHORT = "mlm-sample --init mask --length 8 --sweeps 2 --chains 4 --seed 1"
@@ -12,9 +14,7 @@ SHORT = "mlm-sample --init mask --length 8 --sweeps 2 --chains 4 --seed 1"
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """Three texts, four chains each, two sweeps: what the command wrote and said."""
-    from conftest import shell
-
-    sh = shell(tmp_path_factory.mktemp("masked"))
+    sh = quick_shell(tmp_path_factory.mktemp("masked"))
     (sh.folder / "texts").write_bytes(b"".join(PASSAGES.splitlines(keepends=True)[:3]))
     done = sh(f"{SHORT} --on-change texts")
     (sh.folder / "states").write_bytes(done.out)

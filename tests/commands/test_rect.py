@@ -8,6 +8,8 @@ from oracles import TABLE_A
 
 from mlmglauber.models.opening import open_model
 
+pytestmark = pytest.mark.in_process
+
 
 def rectangles(done):
     return [record for record in done.records if record["type"] == "rectangle"]

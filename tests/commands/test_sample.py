@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 
 from mlmglauber.models.conditionals import TableConditional
 
-pytestmark = pytest.mark.usefixtures("tables")
+pytestmark = [pytest.mark.in_process, pytest.mark.usefixtures("tables")]
 
 
 def test_head_and_states(sh):
@@ -43,6 +43,7 @@ def test_the_law_of_the_command_is_the_enumerated_kernel(sh, scan):
 
 def test_log_probabilities_are_those_of_the_table(sh):
     states = sh("echo 'a b' | mlm-sample -m a.json --seed 2 --steps 200 --every 1").states
+    assert len(states) == 201
     for before, after in pairwise(states):
         law = np.log(TABLE_A[after["site"]][before["ids"][1 - after["site"]]])
         assert after["old"] == before["ids"][after["site"]]
@@ -113,6 +114,8 @@ def test_chains_start_from_states(sh):
 
 def test_temperature_zero_is_the_argmax(sh):
     states = sh("echo 'a b' | mlm-sample -m a.json -t 0 --seed 1 --steps 50 --every 1").states
+    assert [state["step"] for state in states] == [*range(51)]
+    assert any(state["changed"] for state in states[1:])
     for before, after in pairwise(states):
         assert after["new"] == int(np.argmax(TABLE_A[after["site"]][before["ids"][1 - after["site"]]]))
         assert after["logp_new"] == 0
@@ -210,7 +213,7 @@ def test_a_resumed_file_equals_an_uninterrupted_one(sh, options):
 
 
 def test_a_killed_run_resumes_with_the_seed_that_it_drew(sh):
-    (sh.folder / "in").write_text("a b\nc c\n" * 50)
+    (sh.folder / "in").write_text("a b\nc c\n" * 12)
     common = "mlm-sample -m a.json --chains 4 --steps 400 --every 1"
     process = subprocess.Popen(["bash", "-c", f"exec {common} --resume part in"], cwd=sh.folder,
                                env={**os.environ, "PATH": os.pathsep.join([sh_path(), os.environ["PATH"]])})

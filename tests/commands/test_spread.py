@@ -16,6 +16,8 @@ from mlmglauber.commands.shared.options import take_reading, take_table
 from mlmglauber.commands.shared.spread.worker import Block, answer
 from mlmglauber.stream.records import Line
 
+pytestmark = pytest.mark.in_process
+
 SAMPLE = "mlm-sample -m a.json --seed 3 -t 0.5,1 --steps 40 --every 10"
 TEXTS = b"a b\n\nb c\nzz\n" + b'{"id":"x","text":"c c","topic":1}\n{"type":"summary","of":"pair"}\n' + b"a a\n" * 36
 

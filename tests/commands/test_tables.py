@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import click
 import orjson
 import pytest
-from conftest import PATH, ROOT, shell
+from conftest import PATH, ROOT, quick_shell
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import TABLE_A
@@ -37,6 +37,8 @@ from mlmglauber.stream.printable import printable
 
 sys.path.insert(0, str(ROOT / "man"))
 import build
+
+pytestmark = pytest.mark.in_process
 
 WIDTHS = (40, 60, 80, 120)
 LONG = "a-model-with-a-name-that-no-terminal-is-wide-enough-for/and-a-folder-before-it/checkpoint-1000000"
@@ -158,7 +160,7 @@ def lines(records):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Records for every table; the ids, models and labels among them are long, odd or wide."""
-    sh = shell(tmp_path_factory.mktemp("tables"))
+    sh = quick_shell(tmp_path_factory.mktemp("tables"))
     (sh.folder / "a.json").write_bytes(orjson.dumps({"tokens": ["a", "b", "c"], "tables": TABLE_A}))
     (sh.folder / "more").write_bytes(lines({"id": key, "text": text} for key, text in (
         ("0", "a b"), (LONG, "c a"), (ODD, "b b"))))
@@ -188,9 +190,10 @@ def declared(command):
 @every_form
 def test_every_table_at_every_width_and_in_a_file(made, command):
     """All figures of the table without a limit stand in each narrower one, in one piece, and no line is too long."""
-    done = made(f"{command} --table > file && COLUMNS=40 {command} --table -o named && {command} --table | cat > pipe "
-                f"&& for c in {' '.join(map(str, WIDTHS))}; do COLUMNS=$c {command} --table | cat > $c; done")
-    assert done.status == 0, done.err
+    done = [made(f"{command} --table > file", COLUMNS="40"), made(f"{command} --table -o named", COLUMNS="40"),
+            made(f"{command} --table | cat > pipe")]
+    shown_at = {width: made(f"{command} --table", COLUMNS=str(width)) for width in WIDTHS}
+    assert {each.status for each in [*done, *shown_at.values()]} == {0}
     whole = (made.folder / "file").read_text()
     assert (made.folder / "named").read_text() == (made.folder / "pipe").read_text() == whole
     assert "\x1b" not in whole
@@ -198,7 +201,7 @@ def test_every_table_at_every_width_and_in_a_file(made, command):
     assert len(cells) > 4
     longest = max(map(cell_len, cells))
     for width in WIDTHS:
-        shown = (made.folder / str(width)).read_text()
+        shown = shown_at[width].out.decode()
         rows = words_of(shown)
         for cell in cells:
             text = " ".join(cell.split())
@@ -246,6 +249,7 @@ def test_the_table_of_samples_counts_what_the_states_say(made):
     command = "mlm-sample -m a.json --seed 1 -t 0.5,1 --chains 2 --steps 40 --every 4 more"
     states = made(command).states
     rows = list(csv.DictReader(io.StringIO(made(f"{command} --csv").out.decode())))
+    assert len(rows) == 2
     for row in rows:
         mine = [state for state in states if state["tau"] == float(row["tau"])]
         chains = {}

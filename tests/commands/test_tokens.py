@@ -7,6 +7,8 @@ import pytest
 from mlmglauber.models.opening import open_model
 from mlmglauber.models.words import block_of, part_of, split_words, word_spans
 
+pytestmark = pytest.mark.in_process
+
 
 def told(done):
     return [record for record in done.records if record["type"] == "tokens"]

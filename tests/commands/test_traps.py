@@ -9,6 +9,8 @@ from oracles import TABLE_A
 from mlmglauber.measures.traps.margins import margins, site_rows
 from mlmglauber.models.conditionals import TableConditional
 
+pytestmark = pytest.mark.in_process
+
 WELLS = [[[[0.99, 0.01], [0.5, 0.5]], [[0.5, 0.5], [0.02, 0.98]]]] * 3
 """Three sites that like to agree: aaa and bbb are perfect traps, left with chances 0.01 and 0.02."""
 

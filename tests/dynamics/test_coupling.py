@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from couplings import finish, joint, law
 from oracles import TABLE_A, law_after
 from scipy.stats import chisquare
 
@@ -13,14 +14,11 @@ from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.token_distribution import TokenDistribution
 from mlmglauber.models.conditionals import TableConditional
 
+pytestmark = pytest.mark.in_process
+
 A = TableConditional(TABLE_A)
 P, Q = TABLE_A[0][0], TABLE_A[0][2]
 DRAWS = 100_000
-
-
-def law(probabilities, tau=1.0):
-    with np.errstate(divide="ignore"):
-        return TokenDistribution.of_row(np.log(np.asarray(probabilities, dtype=float)), tau, 0.0, 0)
 
 
 def size_of(p, q):
@@ -40,22 +38,6 @@ def pairs_of_laws():
         for tau in (0.05, 0.3, 1.0, 4.0):
             yield tuple(law(generator.dirichlet(np.ones(size)), tau) for _ in range(2))
     yield law([0.5, 0.5, 0, 0]), law([0, 0, 0.2, 0.8])
-
-
-def joint(coupling, p, q, size):
-    """(V, V): the exact law of the two tokens, integrated over the uniforms.
-
-    Of a maximal coupling two tokens that differ come from the first trial or, each trial failing alike, a later one:
-    the volume of the first trial's region is divided by the chance of success, the total variation.
-    """
-    table = np.zeros((size, size))
-    apart = 1 - np.minimum(p.whole(size), q.whole(size)).sum()
-    for x in range(size):
-        for y in range(size):
-            found = coupling.acceptance_region((x, y))
-            if found is not None:
-                table[x, y] = found.volume / (apart if isinstance(coupling, Maximal) and x != y else 1)
-    return table
 
 
 @pytest.mark.parametrize("kind", [Maximal, Quantile])
@@ -208,14 +190,6 @@ def group(starts, *, tau=1.0, number=0, coupling="maximal", steps=100, solo=0, t
               for k, ids in enumerate(starts)]
     return CoupledChains(chains, tau=tau, seed=seed, record="r", number=number, coupling=coupling, steps=steps,
                  vocab=table.vocab_size, **more)
-
-
-def finish(groups, memory=1 << 20, table=A, rows=64):
-    engine = Engine(table, rows, memory)
-    coupled_engine = CoupledEngine(engine)
-    while working := [each for each in groups if not each.finished]:
-        coupled_engine.advance(working)
-    return engine
 
 
 @pytest.mark.parametrize("coupling", COUPLINGS)

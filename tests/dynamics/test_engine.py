@@ -13,6 +13,8 @@ from mlmglauber.dynamics.precision import Precision
 from mlmglauber.dynamics.token_distribution import TokenDistribution
 from mlmglauber.models.conditionals import TableConditional
 
+pytestmark = pytest.mark.in_process
+
 TAUS = (0.0, 0.2, 0.5, 1.0, 3.0)
 
 

@@ -8,6 +8,8 @@ from oracles import TABLE_A, TABLE_B, site_kernels, stationary
 from mlmglauber.measures.rectangle.irreversibility import of_chain, of_group
 from mlmglauber.models.conditionals import TableConditional
 
+pytestmark = pytest.mark.in_process
+
 
 def exact(table):
     """sum over states and sites of pi(x) (1/n) sum_v p(v) [log p(v) - log p(x_i)]."""

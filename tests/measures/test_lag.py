@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
+from couplings import finish, joint, law
 from oracles import TABLE_A, law_after, stationary
 from oracles import site_kernels as kernels
 from scipy.optimize import linprog
-from test_coupling import finish, joint, law
 
 from mlmglauber.dynamics.coupled_chains import CoupledChains, lead_in
 from mlmglauber.dynamics.coupling import Maximal
@@ -22,6 +22,8 @@ from mlmglauber.measures.meeting.lag import (
     overlaps,
 )
 from mlmglauber.models.conditionals import TableConditional
+
+pytestmark = pytest.mark.in_process
 
 A = TableConditional(TABLE_A)
 STEPS = [0, 1, 2, 4, 8, 12, 20]

@@ -2,22 +2,11 @@
 
 import numpy as np
 import pytest
-from oracles import TABLE_A, site_kernels
+from oracles import COPIES, TABLE_A, counting_table, site_kernels
 
 from mlmglauber.dynamics.token_copies import filled, other_tokens, thinned, with_copies
 from mlmglauber.measures.traps.token_count import CopyBasin, basin, chances, change, fall_time, growing, level
 from mlmglauber.models.conditionals import TableConditional
-
-GIVEN = [0.02, 0.03, 0.2, 0.75, 0.9, 0.93]
-"""The chance of token 1 at a site when 0 ... 5 of the other five hold it: copies beget copies from 3 on."""
-
-
-def counting_table(given):
-    """A table whose conditionals depend on the number of copies of token 1 among the other sites alone."""
-    n = len(given)
-    others = np.indices((2,) * (n - 1)).sum(axis=0)
-    law = np.stack([1 - np.array(given)[others], np.array(given)[others]], axis=-1)
-    return TableConditional([law] * n)
 
 
 def rates(table, token, tau, ids):
@@ -42,7 +31,7 @@ def test_the_expected_change_of_every_state_is_that_of_the_kernel(tau, token):
 @pytest.mark.parametrize("tau", [0.7, 1.0])
 def test_the_birth_death_time_is_exact_where_the_count_is_all_that_matters(tau):
     """Against the mean hitting time of the chain on all 64 states, a linear system."""
-    table, n = counting_table(GIVEN), 6
+    table, n = counting_table(COPIES), 6
     kernel, states = site_kernels(table, tau).mean(axis=0), table.states()
     counts = states.sum(axis=1)
     levels = [level(k, n, [rates(table, 1, tau, ids) for ids in states[counts == k]], 1) for k in range(n + 1)]
@@ -62,7 +51,7 @@ def test_the_birth_death_time_is_exact_where_the_count_is_all_that_matters(tau):
 def test_where_it_is_no_birth_death_chain_the_time_is_an_estimate():
     """Sites that differ: the estimate from means over all states is near the exact time, not equal to it."""
     rng = np.random.default_rng(3)
-    table = counting_table(GIVEN)
+    table = counting_table(COPIES)
     for site, law in enumerate(table.tables):
         table.tables[site] = np.stack([1 - (p := np.clip(law[..., 1] * rng.uniform(0.85, 1.05), 0, 1)), p], axis=-1)
     kernel, states = site_kernels(table, 1.0).mean(axis=0), table.states()

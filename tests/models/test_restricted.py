@@ -11,6 +11,8 @@ from mlmglauber.models.restricted import RestrictedModel, tokens_of
 from mlmglauber.models.table_text import TableText
 from mlmglauber.stream.errors import UsageError
 
+pytestmark = pytest.mark.in_process
+
 
 @pytest.fixture
 def table():

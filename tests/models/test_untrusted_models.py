@@ -131,11 +131,7 @@ def test_a_tokenizer_that_fell_back_to_letters_is_refused_by_embedders_too(made,
 def test_a_configuration_without_its_tokenizer_class_gives_the_same_ids(made, tmp_path, family):
     folder = copied(made(family), tmp_path)
     reconfigure(folder / "tokenizer_config.json", tokenizer_class=None)
-    whole = MaskedLM.open(str(made(family)))
-    try:
-        spoilt = MaskedLM.open(str(folder))
-    except ModelError:
-        return
+    whole, spoilt = MaskedLM.open(str(made(family))), MaskedLM.open(str(folder))
     assert spoilt.encode(TEXT) == whole.encode(TEXT)
     assert spoilt.prefix == whole.prefix
 

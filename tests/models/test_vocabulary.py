@@ -14,6 +14,8 @@ from mlmglauber.models.masked_lm import MaskedLM
 from mlmglauber.models.plain_text import parts, plain_encoder
 from mlmglauber.models.vocabulary import placeholders
 
+pytestmark = pytest.mark.in_process
+
 
 def with_pieces(tokenizer, specials, **pieces):
     """A copy of a tokenizer with more pieces in its own vocabulary: their scores, where it has such."""

@@ -97,9 +97,16 @@ def panels(draw):
     return Panel(draw(names), axis, Axis(upward), layers)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(st.lists(panels(), min_size=1, max_size=2))
 def test_no_entry_is_lost_and_no_label_is_cut_whatever_they_read(found):
+    check(Picture(found))
+
+
+@pytest.mark.soak
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(panels(), min_size=1, max_size=2))
+def test_no_entry_is_lost_and_no_label_is_cut_in_many_more_pictures(found):
     check(Picture(found))
 
 
@@ -121,9 +128,15 @@ def spoiled(record, name):
 FILES = ("basins", "drift", "exact", "influence", "lag", "phase", "plane", "rectangles", "residence", "times", "hits")
 
 
-@pytest.mark.parametrize("name", ["", *NASTY])
-def test_every_kind_shows_every_name(made, name):  # noqa: F811
-    for file in FILES:
+PLAIN_AND_NASTY = ["", *NASTY]
+
+
+@pytest.mark.parametrize(("name", "files"), [
+    *((name, FILES[k % 4 :: 4]) for k, name in enumerate(PLAIN_AND_NASTY)),
+    *(pytest.param(name, FILES, marks=pytest.mark.soak) for name in PLAIN_AND_NASTY)])
+def test_every_kind_shows_every_name(made, name, files):  # noqa: F811
+    """Each name in a quarter of the kinds, each kind with two names or three; in the soak every name in every kind."""
+    for file in files:
         records = [spoiled(record, name) for record in read(made.folder / file)]
         check(picture_of(records, {"hits": None}.get(file, file)))
 
@@ -154,9 +167,10 @@ def look(handle):
 
 @pytest.mark.parametrize("file", ["exact", "lag", "residence", "times", "drift"])
 def test_two_entries_of_a_legend_never_look_the_same(made, file):  # noqa: F811
-    for axes in drawn(picture_of(read(made.folder / file))).axes:
-        looks = [look(handle) for handle in entries(axes).values()]
-        assert len(set(looks)) == len(looks)
+    looks = [[look(handle) for handle in entries(axes).values()]
+             for axes in drawn(picture_of(read(made.folder / file))).axes]
+    assert sum(map(len, looks)) > 1
+    assert all(len(set(each)) == len(each) for each in looks)
 
 
 def test_the_mixing_time_and_a_single_bound_look_different(made):  # noqa: F811

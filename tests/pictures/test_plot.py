@@ -8,11 +8,12 @@ import matplotlib
 import numpy as np
 import orjson
 import pytest
-from conftest import ROOT, shell
+from conftest import ROOT, quick_shell
+from in_process import STRICT
 from matplotlib.image import imread
+from mlmglauber.commands.plot.records import PictureRecords
 from oracles import TABLE_A, TABLE_B
 
-from mlmglauber.commands.plot.records import PictureRecords
 from mlmglauber.pictures.characters import text
 from mlmglauber.pictures.figure import content, figure
 from mlmglauber.pictures.held import Held
@@ -30,7 +31,10 @@ DRAWN_BY = (3, 11)
 SCRIPT = """
 echo "a b" | mlm-exact -m a.json --top 3 -t 0.2,0.3,0.5,1,2,4 > exact
 printf 'a b\\nc a\\n' | mlm-influence -m a.json --seed 1 -t 0.25,0.5,1,2 --matrix > influence
-for m in a b joint; do echo "a b" | mlm-rect -m $m.json --rectangles 60 --draw uniform --seed 1; done > rectangles
+echo "a b" | mlm-rect -m a.json --rectangles 60 --draw uniform --seed 1 > rectangles-a
+echo "a b" | mlm-rect -m b.json --rectangles 60 --draw uniform --seed 1 > rectangles-b
+echo "a b" | mlm-rect -m joint.json --rectangles 60 --draw uniform --seed 1 > rectangles-joint
+cat rectangles-a rectangles-b rectangles-joint > rectangles
 printf 'a a\\nb c\\n' | mlm-sample -m a.json -t 0.25,0.4 --steps 6000 --on-change --seed 1 > states
 mlm-traps -m a.json --min-steps 20 --radius 0 states > residence
 printf 'a a\\nb c\\nc c\\nb b\\n' | mlm-sample -m a.json -t 0.2,0.25,0.4,0.6 --steps 6000 --on-change --seed 1 |
@@ -91,14 +95,14 @@ def lines(records):
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """`sh` in a folder with records of every kind, made by the commands themselves."""
-    sh = shell(tmp_path_factory.mktemp("records"))
+    sh = quick_shell(tmp_path_factory.mktemp("records"))
     joint = np.array([[0.4, 0.1], [0.2, 0.3]])
     compatible = [(joint / joint.sum(axis=0)).T.tolist(), (joint / joint.sum(axis=1, keepdims=True)).tolist()]
     for name, tokens, tables in (("a", "abc", TABLE_A), ("b", "ab", TABLE_B), ("joint", "ab", compatible)):
         (sh.folder / f"{name}.json").write_bytes(orjson.dumps({"tokens": list(tokens), "tables": tables}))
     for name, records in (("times", pairs()), ("embedded", embedded()), ("topics", topics())):
         (sh.folder / name).write_bytes(lines(records))
-    done = sh(f"set -e; {SCRIPT}")
+    done = sh(STRICT + SCRIPT)
     assert (done.status, done.err) == (0, "")
     chain = [record for record in read(sh.folder / "plane") if record.get("id") == "2.0/8/0"]
     trap = {"type": "trap", "run": "r", "id": "2.0/8/0", "chain": 0, "tau": 2.0, "n": 8, "first": 64, "last": 96,
@@ -184,6 +188,7 @@ def test_every_picture_can_be_drawn_with_characters(pictures, name):
 def test_axes_have_units(pictures, name):
     """A quantity with its unit in brackets, or one that has none."""
     pure = ("time / (n ln n)", "share of", "stationary probability", "bound on total", "α (", "token ", "basin visited")
+    assert pictures[name].panels
     for panel in pictures[name].panels:
         for axis in (panel.x, panel.y):
             assert "(" in axis.label or axis.label.startswith(pure) or axis.label.startswith("principal component")
@@ -293,6 +298,7 @@ def test_residence_follows_the_geometric_law_at_radius_0(made):
     """
     panel, = picture_of(read(made.folder / "residence")).panels
     curves = [curve for curve in layers(panel, Curve) if np.isfinite(curve.x).all()]
+    assert len(curves) == 4
     for seen, expected in zip(curves[::2], curves[1::2], strict=True):
         count = int(seen.label.split(", ")[1].split()[0])
         assert count > 20

@@ -25,6 +25,7 @@ def test_the_files_are_what_build_makes(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", build.FILES)
 def test_a_file_names_every_command(name):
     told = (FOLDER / name).read_text()
+    assert "mlm-sample" in build.commands()
     for command in build.commands():
         assert f"_{command.replace('-', '_').upper()}_COMPLETE=" in told
         assert f"_{command.replace('-', '_')}_completion" in told

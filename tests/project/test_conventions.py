@@ -1,4 +1,8 @@
-"""What all commands have in common, each point tried on each command in a real shell."""
+"""What all commands have in common, each point tried on each command.
+
+What depends on processes, pipes, terminals, signals or the locale runs in a real shell (`sh`). What a command makes of
+its input runs in the process of the test (`quick`) and is compared with what a real shell gave (`reference`).
+"""
 
 import os
 import pty
@@ -10,7 +14,7 @@ import time
 
 import orjson
 import pytest
-from conftest import PATH, ROOT
+from conftest import PATH, ROOT, quick_shell
 
 from mlmglauber.stream.errors import ExitStatus
 
@@ -33,6 +37,11 @@ every_name = pytest.mark.parametrize("name", COMMANDS)
 SUMMARY = b'{"type":"summary","of":"pair","x":1.5}\n'
 ODD = "x\u2028y\u0085z \U0001f600 \u200f"
 REFERENCES = {}
+
+
+@pytest.fixture
+def quick(sh):
+    return quick_shell(sh.folder)
 
 
 @pytest.fixture
@@ -77,12 +86,12 @@ def test_wrong_options_are_two_lines_and_status_2(sh, name):
 
 
 @every_command
-def test_standard_input_files_and_both(sh, inputs, command, reference):
+def test_standard_input_files_and_both(sh, quick, inputs, command, reference):
     assert reference.status == 0
     (sh.folder / "-x").write_bytes(SUMMARY)
     for line in (f"{command} s f g s", f"cat f g | {command} s - -- -x"):
-        assert sh(line) == reference
-    gone = sh(f"{command} f gone")
+        assert quick(line) == reference
+    gone = quick(f"{command} f gone")
     assert (gone.status, gone.out) == (66, b"")
     assert "gone" in gone.err
 
@@ -113,40 +122,40 @@ def test_other_records_pass_through_in_their_place(command, reference):
 
 
 @every_command
-def test_empty_input_gives_empty_output(sh, inputs, command):
+def test_empty_input_gives_empty_output(sh, quick, inputs, command):
     assert sh(f"{command} < /dev/null") == (0, b"", "")
-    assert sh(f"printf '\\n  \\n\\r\\n' | {command}") == (0, b"", "")
+    assert quick(f"printf '\\n  \\n\\r\\n' | {command}") == (0, b"", "")
 
 
 @every_command
-def test_a_bad_line_is_told_and_the_good_ones_are_answered(sh, inputs, command, reference):
+def test_a_bad_line_is_told_and_the_good_ones_are_answered(sh, quick, inputs, command, reference):
     bad = b'{bad\n"x"\n{"text":"caf\xe9"}\n{"text":"\\ud800"}\n{"type":"run","schema":"mlm/2"}\n'
     s, f, g = ((sh.folder / name).read_bytes() for name in "sfg")
-    done = sh(f"{command} -q", stdin=s + f + bad + g + s)
+    done = quick(f"{command} -q", stdin=s + f + bad + g + s)
     assert done.status == 65
     assert [line.split(": ")[1] for line in done.err.splitlines()] == [f"stdin:{k}" for k in (5, 6, 7, 8, 9)]
     assert all(";" in line for line in done.err.splitlines())
     assert 'stdin:9: the records have schema "mlm/2"' in done.err
     assert len(done.records) == len(reference.records)
-    strict = sh(f"{command} --strict", stdin=bad + f)
+    strict = quick(f"{command} --strict", stdin=bad + f)
     assert strict.status == 65
     assert strict.err.count("\n") == 1
-    assert "Traceback" in sh(f"{command} --strict -v", stdin=bad + f).err
+    assert "Traceback" in quick(f"{command} --strict -v", stdin=bad + f).err
 
 
 @every_command
-def test_an_output_file_appears_whole_or_not_at_all(sh, inputs, command, reference):
+def test_an_output_file_appears_whole_or_not_at_all(sh, quick, inputs, command, reference):
     """And with -q nothing is said."""
-    assert sh(f"{command} -q -o out s f g s") == (0, b"", "")
+    assert quick(f"{command} -q -o out s f g s") == (0, b"", "")
     assert (sh.folder / "out").read_bytes() == reference.out
     sh(f"(cat f; while sleep 0.1; do echo; done) | {command} -o late & victim=$!; "
        "until ls .late.* 2> /dev/null; do sleep 0.1; done; kill -9 $victim; wait", timeout=60)
     assert not (sh.folder / "late").exists()
     for before in list(sh.folder.glob(".late.*")):
         before.unlink()
-    sh(f"echo '{{bad' | {command} -o strict --strict")
+    quick(f"echo '{{bad' | {command} -o strict --strict")
     assert not [path for path in sh.folder.iterdir() if "strict" in path.name]
-    nowhere = sh(f"{command} -o no/such/folder f")
+    nowhere = quick(f"{command} -o no/such/folder f")
     assert nowhere.status == 73
     full = sh(f"{command} f > /dev/full")
     assert full.status == 74

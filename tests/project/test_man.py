@@ -14,6 +14,8 @@ from conftest import ROOT
 sys.path.insert(0, str(ROOT / "man"))
 import build
 
+pytestmark = pytest.mark.in_process
+
 NAMES = sorted(build.COMMANDS)
 WORDS = 18
 """Of each passage that the examples run on: enough for their --length, and quick."""
@@ -76,11 +78,26 @@ def examples(name):
     return [block.replace("\\e", "\\") for block in blocks]
 
 
-@pytest.mark.parametrize(("name", "example"), [(name, example) for name in NAMES for example in examples(name)])
-def test_examples_run(sh, name, example):
+EXAMPLES = [pytest.param(example, id=f"{name} {k}") for name in NAMES for k, example in enumerate(examples(name), 1)]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_run(sh, example):
+    """On four passages, and with a third of the steps where there are a thousand or more."""
+    run_example(sh, 4, re.sub(r"--steps (\d+)00\b", lambda found: f"--steps {int(found[1]) * 100 // 3}"
+                           if int(found[1]) >= 10 else found[0], example))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_examples_run_as_they_stand(sh, example):
+    run_example(sh, 24, example)
+
+
+def run_example(sh, count, example):
     if "jq" in example and shutil.which("jq") is None:
         pytest.skip("jq is not installed")
-    passages = [orjson.loads(line) for line in (ROOT / "examples" / "passages.jsonl").read_bytes().splitlines()]
+    passages = [orjson.loads(line) for line in (ROOT / "examples" / "passages.jsonl").read_bytes().splitlines()[:count]]
     short = [passage | {"text": " ".join(passage["text"].split()[:WORDS])} for passage in passages]
     (sh.folder / "passages.jsonl").write_bytes(b"".join(orjson.dumps(passage) + b"\n" for passage in short))
     done = sh(example)

@@ -8,6 +8,8 @@ import pytest
 from conftest import ROOT, shell
 from same_records import assert_same_records
 
+pytestmark = pytest.mark.in_process
+
 SAMPLE = "mlm-sample -t 0.5,2 -c 2 --length 12 --sweeps 4 --seed 1 passages.jsonl"
 
 
@@ -69,9 +71,9 @@ def test_a_chain_is_the_same_alone_or_among_others_and_at_any_batch_size(sh, pas
     for passage, words in zip(passages, (8, 14, 99, 99, 20), strict=True):
         passage["text"] = " ".join(passage["text"].split()[:words])
     (sh.folder / "passages.jsonl").write_bytes(b"\n".join(map(orjson.dumps, passages)))
-    common = "mlm-sample --seed 1 --steps 30 --every 5"
-    whole = sh(f"{common} -c 3 passages.jsonl", OMP_NUM_THREADS="1").states
-    small = sh(f"{common} -c 3 --batch-size 2 passages.jsonl", OMP_NUM_THREADS="1").states
+    common = "mlm-sample --seed 1 --steps 20 --every 5"
+    whole = sh(f"{common} -c 2 passages.jsonl", OMP_NUM_THREADS="1").states
+    small = sh(f"{common} -c 2 --batch-size 2 passages.jsonl", OMP_NUM_THREADS="1").states
     assert small == whole
     for passage in passages[1:4:2]:
         alone = sh(common, stdin=orjson.dumps(passage), OMP_NUM_THREADS="1").states
@@ -116,10 +118,13 @@ def test_a_text_longer_than_the_model_is_told_and_the_others_are_answered(sh):
     assert next(state for state in done.states if state["id"] == "3")["text"].endswith("[ mask ]")
 
 
-def test_the_quickstart_runs_as_it_stands(sh):
-    """On one of its eight passages, which lies beside it."""
+@pytest.mark.parametrize("sweeps", [5, pytest.param(25, marks=pytest.mark.soak)])
+def test_the_quickstart_runs(sh, sweeps):
+    """On one of its eight passages, which lies beside it, and with a fifth of its sweeps; in the soak as it stands."""
     write_passages(sh.folder, 1)
-    shutil.copy(ROOT / "examples" / "quickstart.sh", sh.folder)
+    script = (ROOT / "examples" / "quickstart.sh").read_text()
+    assert script.count("--sweeps 25") == 1
+    (sh.folder / "quickstart.sh").write_text(script.replace("--sweeps 25", f"--sweeps {sweeps}"))
     done = sh("cd / && sh $OLDPWD/quickstart.sh")
     assert (done.status, done.err) == (0, "")
     rows = [line for line in done.out.decode().splitlines() if line.startswith("│")]

@@ -1,6 +1,5 @@
 """The JSON Schema of the records: every command's records fit it, broken ones do not."""
 
-import json
 import re
 import sys
 from itertools import groupby
@@ -12,6 +11,7 @@ from conftest import ROOT
 from in_process import answer
 from jsonschema import Draft202012Validator
 from oracles import TABLE_A, TABLE_B
+from record_schema import SCHEMA, VALIDATOR
 
 from mlmglauber.stream.record_types import RECORD_TYPES
 from mlmglauber.stream.record_types.summaries import SUMMARY_TYPES, SummaryRecord
@@ -20,8 +20,6 @@ from mlmglauber.stream.records import SUITE_TYPES
 sys.path.insert(0, str(ROOT / "man"))
 import build_schema
 
-SCHEMA = json.loads((ROOT / "man" / "mlm-records.schema.json").read_text())
-VALIDATOR = Draft202012Validator(SCHEMA)
 TEXTS = b'{"id":"x","text":"a b","topic":"p","foo":[1,{"bar":null}]}\n{"id":"y","text":"c c","topic":"q"}\n'
 MODEL = "-m a.json"
 CHAINS = "states", f"sample {MODEL} --seed 1 --steps 60 --every 1 -c 2 -t 0,0.5,1 --energy 2"
@@ -151,6 +149,7 @@ def test_every_field_of_every_record_is_described(outputs):
 
 
 def test_every_record_fits(outputs):
+    assert outputs.keys() == {CHAINS[1], *(command for _, command in RUNS)}
     for command, records in outputs.items():
         assert records, command
         for record in records:
