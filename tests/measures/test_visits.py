@@ -64,21 +64,21 @@ def test_expected_visits_are_the_mean_over_all_orders():
     word, rng = regions("aaabbc"), np.random.default_rng(0)
     steps = np.arange(6)
     counts = np.array([by_region(visits(steps, rng.permutation(word)), 3) for _ in range(4000)])
-    exact = expected_visits(steps, time_in(steps, word, 3))
+    exact = expected_visits(steps, word, 3)
     assert exact == pytest.approx([3 * 4 / 6, 2 * 5 / 6, 1])
     assert (np.abs(counts.mean(axis=0) - exact) <= 4 * counts.std(axis=0) / 4000**0.5).all()
-    assert expected_visits(4 * steps, time_in(4 * steps, word, 3)) == pytest.approx(exact)
+    assert expected_visits(4 * steps, word, 3) == pytest.approx(exact)
 
 
 def test_expected_visits_of_a_chain_without_memory_are_what_is_seen():
     """Independent draws: 300 chains' visits are within 4 standard errors; a sticky chain has far fewer."""
     rng, steps = np.random.default_rng(1), np.arange(50)
     draws = rng.choice(3, size=(300, 50), p=[0.5, 0.3, 0.2])
-    gaps = np.array([by_region(visits(steps, row), 3) - expected_visits(steps, time_in(steps, row, 3))
+    gaps = np.array([by_region(visits(steps, row), 3) - expected_visits(steps, row, 3)
                      for row in draws])
     assert (np.abs(gaps.mean(axis=0)) <= 4 * gaps.std(axis=0) / 300**0.5).all()
     sticky = np.repeat([0, 1, 0, 2, 1], 10)
-    assert by_region(visits(steps, sticky), 3)[0] < expected_visits(steps, time_in(steps, sticky, 3))[0] / 4
+    assert by_region(visits(steps, sticky), 3)[0] < expected_visits(steps, sticky, 3)[0] / 4
 
 
 def test_a_chain_by_hand():
@@ -108,9 +108,17 @@ def test_first_visits_count_from_the_first_record_and_lie_between_two_looks():
 def test_where_every_change_is_recorded_a_draw_is_a_step():
     """A8: of 21 steps 17 in a, 3 in b, 1 in none; the shortest stay, 3 steps, is not the unit."""
     steps, word = np.array([0, 10, 13, 20]), regions("aba-")
-    time = time_in(steps, word, 3)
-    assert expected_visits(steps, time, shows_all=True) == pytest.approx([17 * 4 / 20, 3 * 18 / 20, 0])
-    assert expected_visits(steps, time)[0] != pytest.approx(17 * 4 / 20)
+    assert expected_visits(steps, word, 3, shows_all=True) == pytest.approx([17 * 4 / 20, 3 * 18 / 20, 0])
+    assert expected_visits(steps, word, 3) == pytest.approx([2 * 2 / 3, 1 * 3 / 3, 0])
+
+
+def test_a_short_last_gap_is_one_draw_like_the_others():
+    """--every 7 --steps 295 looks at 0, 7, ..., 294 and 295: with the smallest gap for a unit, 8 times the visits."""
+    rng = np.random.default_rng(2)
+    steps = np.append(np.arange(0, 295, 7), 295)
+    words = rng.choice(3, size=(300, len(steps)), p=[0.5, 0.3, 0.2])
+    gaps = np.array([by_region(visits(steps, row), 3) - expected_visits(steps, row, 3) for row in words])
+    assert (np.abs(gaps.mean(axis=0)) <= 4 * gaps.std(axis=0) / 300**0.5).all()
 
 
 def test_laws_stand_apart_and_of_two_coupled_chains_one_counts():

@@ -50,6 +50,24 @@ def group_diagnostics(chains: Sequence[DriftSeries], n: int | None) -> GroupDiag
                             rows.shape[1], found)
 
 
+def even_looks(times: NDArray[np.int64]) -> tuple[NDArray[np.int64], int | None]:
+    """The places of evenly spaced looks among ascending `times`, and their distance in steps; None for one look.
+
+    The distance is the smallest d such that times[0], times[0] + d, ... are all there, up to less than d before the
+    end.
+
+    >>> even_looks(np.array([0, 7, 14, 15])), even_looks(np.array([0, 10, 16, 20, 30, 32, 40]))
+    ((array([0, 1, 2]), 7), (array([0, 1, 3, 4, 6]), 10))
+    """
+    since = times - times[0]
+    for gap in since[1:].tolist():
+        wanted = np.arange(0, since[-1] + 1, gap)
+        places = np.searchsorted(since, wanted)
+        if np.array_equal(since[places], wanted):
+            return places, gap
+    return np.arange(1), None
+
+
 def common_end(ends: Sequence[int]) -> int:
     """The end to which chains of different lengths are compared: the one that keeps most of their time.
 
@@ -85,17 +103,21 @@ def _cut(ends: Sequence[int], until: int) -> str | None:
 def _readings(chains: Sequence[DriftSeries], n: int | None, until: int) -> tuple[Values, bool, int | None]:
     """(M, N) distances up to a common end; whether they are at other steps than the records; their spacing in steps.
 
-    Chains with records at the same steps are stacked as they are. Other chains, such as those of --on-change, are read
-    once a sweep (every n steps), or MOST_READINGS times: between two records the state stays the same.
+    Chains with records at the same, evenly spaced steps are stacked as they are; of records that are not evenly spaced
+    those are taken which are, see `even_looks`. Chains whose records show every change are read once a sweep (every n
+    steps), or MOST_READINGS times: between two records the state stays the same. So are chains with records at
+    different steps.
     """
     looks = []
     for chain in chains:
         times = chain.times() - chain.steps[0]
         looks.append((times[times <= until], np.frombuffer(chain.distances, dtype=np.float64)[times <= until]))
     first = looks[0][0]
-    changes = any(chain.shows_all for chain in chains) and int(np.diff(first).max(initial=1)) > 1
+    changes = any(chain.shows_all for chain in chains)
     if not changes and all(np.array_equal(times, first) for times, _ in looks):
-        return np.array([values for _, values in looks]), False, int(np.diff(first).max()) if len(first) > 1 else None
+        places, gap = even_looks(first)
+        if 2 * len(places) >= len(first):
+            return np.array([values[places] for _, values in looks]), False, gap
     spacing = max(n or 1, until // MOST_READINGS)
     grid = np.arange(0, until + 1, spacing)
     rows = [values[np.searchsorted(times, grid, side="right") - 1] for times, values in looks]

@@ -17,7 +17,8 @@ class HittingTimes(NamedTuple):
 
     Both ends of each time are known: the step after the last record below the threshold, and the step of the first
     record at or above it. median: Kaplan-Meier median of the latter with its 95 % interval, whose low end is that of
-    the former; median_at_least: median of the former. c, c_at_least: likewise C of T = C n ln n. restricted_mean: mean
+    the former; median_at_least: median of the former or, where that is larger or not reached, the earliest step of the
+    chains that give the median. c, c_at_least: likewise C of T = C n ln n. restricted_mean: mean
     of min(T, horizon), with horizon the step until which all chains were watched. hits, censored: numbers of chains.
     resolution: the largest number of steps between two records of a chain.
     """
@@ -76,12 +77,13 @@ def hitting_times(n: int | None, chains: Sequence[DriftSeries], threshold: float
         return HittingTimes(threshold, 0, 0, resolution, nothing, None, None, None, None, None, nothing, None)
     least, most = (median_interval(times.times, times.censored, times.texts) for times in hits[:2])
     median = between(least, most)
+    at_least = _earliest(hits, median.value, least.value)
     if median.value is None and median.reason is None:
         median = median._replace(reason="over half of the chains are censored")
     unit = n_log_n(n) if n else None
     c, c_at_least = _fitted([hits])
     return HittingTimes(
-        threshold, int((~hits.most.censored).sum()), int(hits.most.censored.sum()), resolution, median, least.value,
+        threshold, int((~hits.most.censored).sum()), int(hits.most.censored.sum()), resolution, median, at_least,
         median.value / unit if median.value is not None and unit else None,
         kaplan_meier(hits.most.times, hits.most.censored).restricted_mean(hits.horizon),
         kaplan_meier(hits.least.times, hits.least.censored).restricted_mean(hits.horizon), float(hits.horizon),
@@ -101,7 +103,27 @@ def hitting_scale(groups: Sequence[tuple[int, Sequence[DriftSeries]]], threshold
     return HittingScale(threshold, c, least, grown)
 
 
+def _earliest(hits: _Hits, median: float | None, least: float | None) -> float | None:
+    """The lower end of a median that lies between two records; `least` is the median of the earliest times.
+
+    Earlier times have other chains at risk beside them where some are censored, so their median may be the later one.
+    """
+    if median is None:
+        return least
+    own = float(hits.least.times[~hits.most.censored & (hits.most.times == median)].min())
+    return own if least is None or least > median else least
+
+
 def _fitted(hits: Sequence[_Hits]) -> tuple[Interval, float | None]:
-    """C of the latest times, its interval over both, and C of the earliest times."""
+    """C of the latest times, its interval over both, and C of the earliest times, which is not above it."""
     least, most = fit_c([found.least for found in hits]), fit_c([found.most for found in hits])
-    return between(least, most), least.value
+    if most.value is None or (least.value is not None and least.value <= most.value):
+        return between(least, most), least.value
+    units = np.array([n_log_n(found.most.n) or np.nan for found in hits])
+    sizes = np.array([len(found.most.times) for found in hits])
+    medians = [kaplan_meier(part.times, part.censored).median for found in hits for part in (found.most, found.least)]
+    early = np.array([_earliest(found, middle, low) for found, middle, low in
+                      zip(hits, medians[::2], medians[1::2], strict=True)], dtype=np.float64)
+    known = np.isfinite(units)
+    c = float((sizes * units * early)[known].sum() / (sizes * units * units)[known].sum())
+    return between(least, most), min(c, most.value)

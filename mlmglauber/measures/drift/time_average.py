@@ -14,17 +14,19 @@ Values = NDArray[np.float64]
 def second_half(steps: Steps, shows_all: bool) -> Values:
     """(N,) weights of a chain's records for averages over the second half of its time.
 
-    steps: (N,) of the records; shows_all: whether the records show every change. Records at equal distances have weight
-    0 in the first half and 1 in the second half, to which the middle one of an odd number belongs. For other records
-    the weight is the number of steps of the second half for which the state lasts: from its record to the next one; the
-    last state lasts for one step.
+    steps: (N,) of the records; shows_all: whether the records show every change. The weight of a record is the part of
+    the second half for which its state lasts: from its record to the next one. The last state lasts for one step; that
+    of records at equal distances lasts as long as the others, and the unit is that distance. So the middle one of an
+    odd number of such records has weight 1/2, as in the records of every change.
 
     >>> second_half(np.array([0, 4, 8, 12]), False), second_half(np.array([0, 2, 100]), True)
     (array([0., 0., 1., 1.]), array([ 0. , 49.5,  1. ]))
+    >>> second_half(np.array([0, 1, 2]), True)
+    array([0. , 0.5, 1. ])
     """
     gaps = np.diff(steps)
     if len(np.unique(gaps)) <= 1 and not (shows_all and len(gaps) and gaps[0] > 1):
-        return np.asarray(np.arange(len(steps)) >= len(steps) // 2, dtype=np.float64)
+        return np.asarray(np.clip(np.arange(1, len(steps) + 1) - len(steps) / 2, 0.0, 1.0))
     starts = (steps - steps[0]).astype(np.float64)
     ends = np.append(starts[1:], starts[-1] + 1)
     return np.asarray(np.maximum(0.0, ends - np.maximum(starts, ends[-1] / 2)))

@@ -1,6 +1,7 @@
 """Times until two chains meet: what a pair tells, and whether times grow faster than n ln n."""
 
 from collections.abc import Callable, Sequence
+from math import comb
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -118,7 +119,8 @@ def _log_rank(short: Times, long: Times) -> tuple[float | None, str | None]:
 
     The log-rank score is a sum over times of residuals, delta (Z - e(t)) - sum of (Z - e(s)) d(s) / r(s) over events
     s <= t, with Z = 1 at the short length, e the share of it among the r at risk and d the events. Summed up text by
-    text, they are independent with mean 0 under T = C n ln n; Student's t tests that (Lin and Wei 1989).
+    text, they are independent with mean 0 under T = C n ln n; Student's t tests that (Lin and Wei 1989). With few texts
+    its tail is too thin: p is not below 1 / C(a + b, a), the least that a permutation of a and b texts can give.
     """
     from scipy.stats import ttest_1samp
 
@@ -143,4 +145,11 @@ def _log_rank(short: Times, long: Times) -> tuple[float | None, str | None]:
     scores = np.bincount(np.concatenate(places), weights=residuals, minlength=total)
     if np.ptp(scores) <= 1e-12 * np.abs(residuals).sum():
         return None, "all texts agree"
-    return float(ttest_1samp(scores, 0.0, alternative="greater").pvalue), None
+    smallest = 1 / comb(*_texts_of(short, long))
+    return max(float(ttest_1samp(scores, 0.0, alternative="greater").pvalue), smallest), None
+
+
+def _texts_of(short: Times, long: Times) -> tuple[int, int]:
+    """(number of texts of both lengths, number of texts of the short one), a text counted once for each length."""
+    own = len(set(short.texts))
+    return own + len(set(long.texts)), own

@@ -103,7 +103,7 @@ def chain_visits(chain: RegionSeries, settings: VisitSettings) -> ChainVisits:
     first, last = int(regions[0]), int(regions[-1])
     start = chain.start if settings.starts_named else region_name(first, settings)
     return ChainVisits(chain, start, stays, time, by_region(stays, count), jumps(stays, count),
-                       expected_visits(steps, time, chain.shows_all), first, last)
+                       expected_visits(steps, regions, count, chain.shows_all), first, last)
 
 
 def region_name(region: int, settings: VisitSettings) -> str | None:

@@ -66,20 +66,20 @@ def time_in(steps: Steps, regions: Regions, count: int) -> Steps:
     return time
 
 
-def expected_visits(steps: Steps, time: Steps, shows_all: bool = False) -> NDArray[np.float64]:
-    """Visits to each region if the same states came in an order drawn at random: m (M - m + 1) / M.
+def expected_visits(steps: Steps, regions: Regions, count: int, shows_all: bool = False) -> NDArray[np.float64]:
+    """Visits to each of `count` regions if the same states came in an order drawn at random: m (M - m + 1) / M.
 
-    M: draws in any region, m: in this one; one draw is the smallest distance between two records or, where the records
-    show every change, one step. This is the mean number of runs of Wald and Wolfowitz (1940): far fewer visits than
-    that are the sign of long stays.
+    m: number of draws in this region, M: in any region. A draw is a record, whatever the distance to the next one;
+    where the records show every change, it is a step. This is the mean number of runs of Wald and Wolfowitz (1940): far
+    fewer visits than that are the sign of long stays.
 
-    >>> expected_visits(np.arange(4), np.array([2, 2, 0]))
+    >>> expected_visits(np.array([0, 7, 14, 15]), np.array([0, 1, 0, 1]), 2)
     array([1.5, 1.5])
     """
-    unit = 1 if shows_all or len(steps) < 2 else int(np.diff(steps).min())
-    draws = np.ceil(time[:-1] / unit)
+    draws = time_in(steps, regions, count)[:-1] if shows_all else np.bincount(regions[regions != NO_NAME],
+                                                                              minlength=count)
     total = draws.sum()
-    return np.asarray(draws * (total - draws + 1) / total if total else np.zeros(len(draws)))
+    return np.asarray(draws * (total - draws + 1) / total if total else np.zeros(count))
 
 
 def jumps(stays: Sequence[Visit], count: int) -> NDArray[np.int64]:

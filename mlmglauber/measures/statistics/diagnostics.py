@@ -75,15 +75,15 @@ def diagnose(series: NDArray[np.float64], texts: Sequence[Hashable] | None = Non
     chains, draws = series.shape
     none = Diagnostics(chains, draws)
     if not np.isfinite(series).all():
-        return none._replace(reason="not_finite")
+        return _without(none, "not_finite", texts)
     if draws < MIN_DRAWS or chains == 0:  # before `frozen`: one draw is equal to itself
-        return none._replace(reason="too_few_draws")
+        return _without(none, "too_few_draws", texts)
     stuck = sum(is_constant(chain) for chain in series)
     none = none._replace(frozen=stuck == chains, frozen_chains=stuck)
     if stuck == chains:
         if is_constant(series):
-            return none._replace(reason="constant_chain")
-        return none._replace(reason="stuck_at_different_values", converged=False)
+            return _without(none, "constant_chain", texts)
+        return _without(none, "stuck_at_different_values", texts)._replace(converged=False)
     spread = float(np.ptp(series))
     # arviz-stats takes any range below 1e-15 for constant, and a constant series for M N independent draws.
     series = (series - series.min()) / spread
@@ -110,6 +110,11 @@ def diagnose(series: NDArray[np.float64], texts: Sequence[Hashable] | None = Non
         reason=("capped" if capped else "not_estimable" if iat is None else
                 found.reason or ("constant_tail" if constant_tail else None)),
     )
+
+
+def _without(found: Diagnostics, reason: str, texts: Sequence[Hashable] | None) -> Diagnostics:
+    """Diagnostics that cannot be computed; where texts are known, nested R-hat is missing for the same reason."""
+    return found._replace(reason=reason, nested_reason="no texts" if texts is None else reason)
 
 
 def autocorrelations(series: NDArray[np.float64]) -> list[dict[str, float]]:
