@@ -240,3 +240,10 @@ def test_a_tiny_series_is_not_taken_for_a_constant():
 def test_a_few_draws_that_happen_to_be_equal_are_too_few(values):
     found = diagnose(np.array(values))
     assert (found.reason, found.frozen, found.converged) == ("too_few_draws", False, None)
+
+
+def test_nested_r_hat_is_missing_for_the_reason_that_holds():
+    """Three draws of chains of two texts: texts are known, draws are too few."""
+    found = diagnose(np.random.default_rng(0).random((4, 3)), ["a", "a", "b", "b"])
+    assert (found.reason, found.nested_reason) == ("too_few_draws", "too_few_draws")
+    assert diagnose(np.random.default_rng(0).random((4, 3))).nested_reason == "no texts"

@@ -337,3 +337,43 @@ def test_drift_has_no_size_at_which_it_goes_wrong(tiny):
     assert reference.drift(np.array([1.0, 0.0]))[0] == pytest.approx(0, abs=1e-12)
     assert reference.drift(np.array([tiny, tiny]))[0] == pytest.approx(1 - sqrt(0.5), abs=1e-12)
     assert Reference(np.array([1.0, 1.0])).drift(np.array([tiny, tiny]))[0] == pytest.approx(0, abs=1e-12)
+
+
+def test_the_earliest_median_is_never_above_the_latest_one():
+    """Five chains seen to step 8, three hit in (4, 12], two in (20, 24]: the median of the lower ends would be 21."""
+    made = [series([0, 4, 8], [0.0, 0.1, 0.1], text=f"c{k}") for k in range(5)]
+    made += [series([0, 4, 12, 16], [0.0, 0.1, 0.9, 0.9], text=f"h{k}") for k in range(3)]
+    made += [series([0, 4, 20, 24, 28], [0.0, 0.1, 0.1, 0.9, 0.9], text=f"l{k}") for k in range(2)]
+    hitting = next(record for record in summarise(made, [0.5]) if record["over"] == "group")["hitting"][0]
+    assert (hitting["median"], hitting["median_at_least"]) == (12, 5)
+    assert hitting["c_at_least"] == pytest.approx(5 / (4 * log(4)))
+    assert hitting["c_at_least"] <= hitting["c"]
+
+
+@pytest.mark.parametrize("steps", range(4, 40))
+def test_every_step_and_every_change_give_one_plateau(steps):
+    """Generated chains, of even and of odd length: their states at every step, and at their changes alone."""
+    rng = np.random.default_rng(steps)
+    values = np.repeat(rng.random(steps + 1), rng.integers(1, 4, steps + 1))[: steps + 1]
+    changes = np.append(0, np.flatnonzero(np.diff(values)) + 1)
+    places = np.union1d(changes, [steps])
+    assert plateau(values[places], places, True) == pytest.approx(plateau(values, shows_all=True), abs=1e-12)
+    every, change = (quartiles(values[at], second_half(at, True)) for at in (np.arange(steps + 1), places))
+    assert change == pytest.approx(every)
+
+
+def test_looks_at_uneven_distances_are_not_compared_as_if_they_were_even():
+    """--every 16 --energy 10 looks at the multiples of both; --every 7 --steps 295 ends with a gap of one step."""
+    both = np.union1d(np.arange(0, 961, 16), np.arange(0, 961, 10))
+    for steps, gap, draws in ((both, 10, 49), (np.append(np.arange(0, 295, 7), 295), 7, 22)):
+        rng = np.random.default_rng(len(steps))
+        chains = [series(steps.tolist(), rng.random(len(steps)).tolist(), text=f"t{k}") for k in range(4)]
+        found = group_diagnostics(chains, 16)
+        assert (found.spacing, found.resampled, found.draws) == (gap, False, draws)
+
+
+def test_few_texts_give_no_small_p_of_growth():
+    """Four texts, wholly apart: an exact permutation of 4 and 4 goes down to 1 / 70 and no further."""
+    short, long = (Times(n, factor * n * log(n) * np.array([1.0, 1.01, 1.02, 1.03]), np.zeros(4, bool), list("abcd"))
+                   for n, factor in ((8, 1.0), (32, 9.0)))
+    assert growth([short, long]).p == pytest.approx(1 / 70)
