@@ -8,7 +8,7 @@ from scipy.stats import chisquare
 from mlmglauber.dynamics.chain import Chain, OutputSchedule
 from mlmglauber.dynamics.coupled_chains import CoupledChains, lead_in
 from mlmglauber.dynamics.coupled_engine import CoupledEngine
-from mlmglauber.dynamics.coupling import COUPLINGS, TRIALS, Maximal, Quantile, Race, coupled, exponentials
+from mlmglauber.dynamics.coupling import TRIALS, Maximal, Quantile, Race, coupled, exponentials
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.token_distribution import TokenDistribution
 from mlmglauber.models.conditionals import TableConditional
@@ -16,6 +16,7 @@ from mlmglauber.models.conditionals import TableConditional
 A = TableConditional(TABLE_A)
 P, Q = TABLE_A[0][0], TABLE_A[0][2]
 DRAWS = 100_000
+COUPLINGS = ("maximal", "race", "quantile")
 
 
 def law(probabilities, tau=1.0):
