@@ -79,7 +79,7 @@ class Precision:
         return tau * float(np.max(differences))
 
     def cold(self, taus: Values, level: int) -> NDArray[np.bool_]:
-        """(B,) where the likeliest token is taken: at tau = 0, and where the tolerance moves log-odds by 1/2 or more."""
+        """(B,) where the likeliest token is taken: at tau = 0, and where the tolerance is 1/2 or more in log-odds."""
         return np.asarray(taus <= 2 * self.tolerances[level])
 
     def observe(self, level: int, fast: BlockRows, exact: BlockRows, taus: Values) -> None:
