@@ -14,7 +14,7 @@ PASSAGES = Path(__file__).parents[2] / "examples" / "passages.jsonl"
 
 
 class Ran(NamedTuple):
-    """Of a run, for each step of one chain: wall seconds, rows and calls of the model, changes; and the model's share."""
+    """Of a run, for each step of one chain: wall seconds, rows and calls of the model, changes; the model's share."""
 
     seconds: float
     rows: float

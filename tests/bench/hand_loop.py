@@ -10,7 +10,7 @@ import torch
 
 @torch.no_grad()
 def hand_loop(model: Any, ids: torch.Tensor, mask_id: int, steps: int, tau: float = 1.0) -> torch.Tensor:
-    """The states after so many steps. ids: (B, width) token ids, with one special token at each end; changed in place."""
+    """The states after so many steps. ids: (B, width) token ids with a special token at each end, changed in place."""
     rows = torch.arange(len(ids), device=ids.device)
     for _ in range(steps):
         sites = torch.randint(1, ids.shape[1] - 1, (len(ids),), device=ids.device)

@@ -12,7 +12,7 @@ BY_HAND = 12
 
 
 def ours(lm: Any, texts: list[list[int]], noise: bool) -> float:
-    """Wall seconds of a rectangle in our measure: draw alternatives, four conditionals each, and again for the noise."""
+    """Wall seconds of a rectangle in our measure: draw alternatives, four conditionals each, again for noise."""
     from mlmglauber.measures.rectangle.delta import Rectangle, Rows, asks, measure
     from mlmglauber.measures.rectangle.draw import draw_sites, draw_tokens
 

@@ -38,7 +38,7 @@ def states(count: int, path: Path, chains: int = 8, n: int = 24) -> None:
 
 
 def trap_rows(folder: Path, peak: Callable[[str], tuple[float, float]]) -> Iterator[tuple[str, str, str, bool]]:
-    """(what, figure, target, whether it is reached). peak: gives (wall seconds, peak resident MB) of a shell command."""
+    """(what, figure, target, whether it is reached). peak: (wall seconds, peak resident MB) of a command."""
     command = f"{sys.executable} -m mlmglauber.commands.traps.command --no-model --min-steps 200"
     small = folder / "states.jsonl"
     states(100_000, small)
