@@ -1,1 +1,1 @@
-"""How chains move."""
+"""How chains move: random numbers, draws, engines and couplings."""

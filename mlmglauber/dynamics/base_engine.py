@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.dynamics.cache import ConditionalCache, Key
-from mlmglauber.dynamics.cost_model import CostModel, Counters
+from mlmglauber.dynamics.cost_model import CostModel
 from mlmglauber.dynamics.population import WINDOW, Member, Population
 from mlmglauber.models.conditionals import Ids
 
@@ -58,9 +58,8 @@ class BaseEngine(ABC, Generic[Member, Request]):
     cache: for conditionals, and for the stay intervals of states that members left. cost: of the model's calls.
     """
 
-    def __init__(self, population: Population[Member], cache: ConditionalCache, cost: CostModel,
-                 counters: Counters) -> None:
-        self.population, self.cache, self.cost, self.counters = population, cache, cost, counters
+    def __init__(self, population: Population[Member], cache: ConditionalCache, cost: CostModel) -> None:
+        self.population, self.cache, self.cost, self.counters = population, cache, cost, cost.counters
 
     @property
     @abstractmethod

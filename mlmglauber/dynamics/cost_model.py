@@ -24,7 +24,7 @@ class Counters:
 class CostModel:
     """A call of R rows takes a + b R seconds: a and b by least squares over the calls so far, old ones fading.
 
-    counters: the calls and their seconds are added to it.
+    counters: the calls that were timed are added to it.
     """
 
     FADE = 0.98
@@ -32,8 +32,8 @@ class CostModel:
     UNKNOWN = 0.3
     """The threshold as long as fewer than three calls, or calls of one size only, were made."""
 
-    def __init__(self, counters: Counters) -> None:
-        self.counters = counters
+    def __init__(self) -> None:
+        self.counters = Counters()
         self._sums = np.zeros(5)
 
     def timed(self, rows: int, call: Callable[[], Answer]) -> Answer:

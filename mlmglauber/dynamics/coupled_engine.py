@@ -24,7 +24,7 @@ class CoupledEngine(BaseEngine[CoupledChains, Wanted]):
     """Moves groups of coupled chains through the model of an engine."""
 
     def __init__(self, engine: Engine) -> None:
-        super().__init__(Population[CoupledChains](WORDS), engine.cache, engine.cost, engine.counters)
+        super().__init__(Population[CoupledChains](WORDS), engine.cache, engine.cost)
         self.engine, self.known = engine, Distributions(engine)
 
     @property

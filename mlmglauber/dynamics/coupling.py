@@ -1,12 +1,12 @@
-"""Couplings: tokens drawn together, each by its own conditional, so that two chains at one site agree when they may.
+"""Couplings: the tokens of several chains at one site drawn together, so that they often agree.
 
-Every coupling gives each chain its own conditional, and never parts chains whose conditionals are the same. How often
-two conditionals p and q agree is what tells couplings apart: maximal, sum_v min(p(v), q(v)), the most there can be;
-race, at least half as much in odds but for any number of conditionals at once; quantile, the baseline that people write
-first.
+Under every coupling each token has its own conditional as its distribution, and chains with equal conditionals get
+equal tokens. Couplings differ in how often tokens of two conditionals p and q agree. maximal: sum_v min(p(v), q(v)),
+which is the maximum. race: at least (1 - TV) / (1 + TV), TV the total variation of p and q, for any number of
+conditionals at once. quantile: the simple baseline.
 
-A token is drawn by two uniforms, as everywhere (draws.py). Each comparison has its tolerance: a draw that an error of
-the log-probabilities within it could have changed is not certain, and is made again in a better precision.
+As everywhere, two uniforms draw a token (draws.py). A draw that an error of the log-probabilities within the tolerance
+could have changed is not certain, and is made again in a better precision.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,21 +18,20 @@ from numpy.typing import NDArray
 
 from mlmglauber.dynamics.token_distribution import TokenDistribution
 
-COUPLINGS = ("maximal", "race", "quantile")
 WORDS = 6
-"""Number of planned uniforms of a step: block, token and acceptance of the first chain, then of the second's."""
+"""Number of planned uniforms of a step: block, token and acceptance of the first chain, then of the second chain."""
 TRIALS = 64
 """Maximum number of trials of the second chain's token in a maximal coupling; after them it comes from the residual."""
 
 Side = tuple[float, float]
 """(low, high): the uniforms with low <= u < high."""
-FREE: Side = (-inf, inf)
+ALL: Side = (-inf, inf)
 
 Uniforms = NDArray[np.float64]
 
 
 class AcceptanceRegion(NamedTuple):
-    """The uniforms that certainly give certain tokens: a side for each of the WORDS uniforms of a step."""
+    """A box of uniforms that give the same tokens for certain: low <= u < high for the WORDS uniforms of a step."""
 
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -45,35 +44,36 @@ class AcceptanceRegion(NamedTuple):
 
 
 def region(*sides: Side) -> AcceptanceRegion:
-    """Of the first uniforms' sides; the others are free."""
-    low, high = zip(*sides, *[FREE] * (WORDS - len(sides)), strict=True)
+    """The region in which the first uniforms lie in these sides, and the others anywhere."""
+    low, high = zip(*sides, *[ALL] * (WORDS - len(sides)), strict=True)
     return AcceptanceRegion(low, high)
 
 
 class JointDraw(NamedTuple):
-    """Tokens drawn together, and whether no error within the tolerances could have changed one."""
+    """Tokens drawn together, one for each conditional, and whether no error within the tolerances could change one."""
 
     tokens: tuple[int, ...]
     certain: bool
 
 
 class Coupling(Protocol):
-    """The conditionals of some chains at one site, ready to be drawn together."""
+    """The conditionals of several chains at one site, from which tokens are drawn together."""
 
     def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> JointDraw:
-        """One token for each conditional, from WORDS uniforms on [0, 1) or, in a race, (V,) exponentials.
+        """Draw one token for each conditional.
 
-        more: the three uniforms of a later trial, from 1 on; 0 stands for those of the residual.
+        noise: (WORDS,) uniforms on [0, 1) or, in a race, (V,) standard exponentials. more: gives the three uniforms of
+        a later trial, numbered from 1 on; for 0 those of the residual.
         """
         ...
 
     def acceptance_region(self, tokens: Sequence[int]) -> AcceptanceRegion | None:
-        """Uniforms that certainly give these tokens; None where they cannot be told beforehand."""
+        """Uniforms that certainly give these tokens; None where there is no such region."""
         ...
 
 
-class One:
-    """One conditional, as it is left when chains have met: the first two uniforms draw from it."""
+class Uncoupled:
+    """The one conditional of chains that have met; the first two uniforms draw from it."""
 
     def __init__(self, distribution: TokenDistribution) -> None:
         self.distribution = distribution
@@ -92,9 +92,10 @@ class One:
 class Maximal:
     """P(x = y) = sum_v min(p(v), q(v)); where they differ, x and y are independent draws of the residuals.
 
-    x is drawn from p. y = x when u < q(x) / p(x), which has probability sum_v min(p(v), q(v)). Else y is drawn from q
-    and taken when u' q(y) > p(y), again and again until it is: that is a draw from (q - p)^+, normalised (Thorisson
-    2000). A trial succeeds with the total variation of p and q, so the mean number of trials a step is below 1.
+    x is drawn from p. y = x when u < q(x) / p(x), which has probability sum_v min(p(v), q(v)). Otherwise y is drawn
+    from q again and again until u' q(y) > p(y): that is a draw from (q - p)^+, normalised (Thorisson 2000). A trial
+    succeeds with probability TV, the total variation of p and q, so the mean number of trials in a step is at most 1.
+    If TRIALS trials fail, y is drawn from the residual (q - p)^+ itself.
 
     >>> p, q = (TokenDistribution.of_row(np.log(row), 1.0, 0.0, 0) for row in ([.7, .2, .1], [.1, .2, .7]))
     >>> round(sum(Maximal(p, q).acceptance_region((v, v)).volume for v in range(3)), 4)
@@ -123,15 +124,18 @@ class Maximal:
 
     def _compared(self, p: TokenDistribution, q: TokenDistribution, block: float, token: float,
                   accept: float) -> tuple[int | None, tuple[bool, bool]]:
-        """(a token of p, (whether the acceptance lies below q / p of it, whether that is certain))."""
-        found, _, certain = _single(p, block, token)
+        """Draw x from p and compare u, the acceptance uniform, with q(x) / p(x).
+
+        Returns (x, (whether u is below the ratio, whether that is certain)); x is None where it is not certain itself.
+        """
+        drawn, _, certain = _single(p, block, token)
         if not certain:
             return None, (False, False)
-        low, high = self._ratio(p, q, found)
-        return found, (accept < low, accept < low or accept >= high)
+        low, high = self._ratio(p, q, drawn)
+        return drawn, (accept < low, accept < low or accept >= high)
 
     def _ratio(self, p: TokenDistribution, q: TokenDistribution, token: int) -> Side:
-        """The least and the largest that q(token) / p(token) may be."""
+        """(smallest, largest) value of q(token) / p(token) within the tolerances."""
         if p is q:
             return 1.0, 1.0  # both err in the same way
         ratio = q.share(token) / p.share(token)
@@ -139,7 +143,7 @@ class Maximal:
         return ratio / grow, ratio * grow
 
     def _residual(self, uniform: float, x: int) -> int:
-        """A token of (q - p)^+ by its inverse distribution function; x where nothing is left: p and q are the same."""
+        """A token of (q - p)^+ by its inverse distribution function; x where p and q are equal."""
         size = 1 + max(self.p.largest, self.q.largest)
         edges = np.cumsum(np.maximum(self.q.whole(size) - self.p.whole(size), 0.0))
         if edges[-1] <= 0:
@@ -163,7 +167,7 @@ class Maximal:
 
 
 class Quantile:
-    """Both inverse distribution functions at the same two uniforms: the tokens' order, which means nothing, decides."""
+    """Both inverse distribution functions at the same two uniforms; agreement depends on the arbitrary order of ids."""
 
     def __init__(self, p: TokenDistribution, q: TokenDistribution) -> None:
         self.p, self.q = p, q
@@ -182,16 +186,16 @@ class Quantile:
 
 
 class Race:
-    """A shared exponential race: each conditional takes its argmin_v E_v / p(v), with one E_v a token, shared by all.
+    """A shared exponential race: each conditional p takes argmin_v E_v / p(v); all share one exponential E_v a token.
 
-    P(x = y) = sum_v 1 / sum_w max(p(w)/p(v), q(w)/q(v)) >= (1 - TV) / (1 + TV), for every two of any number.
+    P(x = y) = sum_v 1 / sum_w max(p(w)/p(v), q(w)/q(v)) >= (1 - TV) / (1 + TV) for any two of the conditionals.
     """
 
     def __init__(self, distributions: Sequence[TokenDistribution]) -> None:
         self.distributions = distributions
 
     def draw(self, noise: Uniforms, more: Callable[[int], Uniforms]) -> JointDraw:
-        """See Coupling. Certain where the runner-up's clock is behind by more than twice the tolerance."""
+        """See Coupling. Certain where log E_v / p(v) of the second is larger by more than twice the tolerance."""
         tokens, certain = [], True
         for each in self.distributions:
             ids, logps = each.support()
@@ -206,28 +210,28 @@ class Race:
         return JointDraw(tuple(tokens), certain)
 
     def acceptance_region(self, tokens: Sequence[int]) -> AcceptanceRegion | None:
-        """See Coupling. All or nothing: who wins hangs on all exponentials, unless nobody else runs."""
+        """See Coupling. None, unless each conditional has one token only: the winner depends on all exponentials."""
         ends = [each.ends(token) for each, token in zip(self.distributions, tokens, strict=True)]
-        everywhere = (FREE, FREE)
-        return region() if all(each == everywhere for each in ends) else None
+        return region() if all(each == (ALL, ALL) for each in ends) else None
 
 
 def _single(distribution: TokenDistribution, block: float, token: float) -> tuple[int, float, bool]:
-    found = distribution.draw(block, token)
-    assert found is not None  # distributions that are coupled are complete
-    return found
+    """Draw from one complete distribution."""
+    drawn = distribution.draw(block, token)
+    assert drawn is not None
+    return drawn
 
 
 def coupled(kind: str, distributions: Sequence[TokenDistribution]) -> Coupling:
-    """The coupling of one of COUPLINGS; maximal and quantile take one conditional or two."""
+    """The coupling of a kind: maximal or quantile, of one conditional or two, or race, of any number."""
     if kind == "race":
         return Race(distributions)
     if len(distributions) == 1:
-        return One(distributions[0])
+        return Uncoupled(distributions[0])
     p, q = distributions
     return Maximal(p, q) if kind == "maximal" else Quantile(p, q)
 
 
 def exponentials(uniforms: Uniforms) -> Uniforms:
-    """Standard exponentials from uniforms on [0, 1)."""
+    """Standard exponentials -log(1 - u) from uniforms u on [0, 1), of the same shape."""
     return -np.log1p(-uniforms)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mlmglauber.dynamics.base_engine import BaseEngine, PlannedDraws, joined
 from mlmglauber.dynamics.cache import ConditionalCache, Key, context_key
 from mlmglauber.dynamics.chain import Chain, Event, Move
-from mlmglauber.dynamics.cost_model import CostModel, Counters
+from mlmglauber.dynamics.cost_model import CostModel
 from mlmglauber.dynamics.draws import TokenDraws, draw
 from mlmglauber.dynamics.population import ChainPopulation
 from mlmglauber.dynamics.precision import Precision
@@ -48,11 +48,10 @@ class Engine(BaseEngine[Chain, Ahead]):
     population: ChainPopulation
 
     def __init__(self, conditional: Conditional, rows: int | None = None, memory: int = 256 << 20) -> None:
-        counters = Counters()
-        super().__init__(ChainPopulation(), ConditionalCache(memory), CostModel(counters), counters)
+        super().__init__(ChainPopulation(), ConditionalCache(memory), CostModel())
         self.conditional, self._rows = conditional, rows
         self.precision = Precision(conditional)
-        self._redraws = Redraws(self.precision, self.cache, counters)
+        self._redraws = Redraws(self.precision, self.cache, self.counters)
 
     @property
     def rows(self) -> int:

@@ -1,9 +1,9 @@
-"""Where the dynamics at tau = 0 ends: fixed points, which are the perfect traps, or cycles.
+"""Where the dynamics at tau = 0 ends: in a fixed point, which is a perfect trap, or on a cycle.
 
-At tau = 0 a step puts the likeliest token in the place of the one that stands there, ties going to the lowest id. Sites
-are taken from left to right, so a sweep maps a state to a state, and nothing is random: a state that a sweep leaves as
-it is is a fixed point, under every scan; one that comes again after p > 1 sweeps lies on a cycle of p sweeps, which the
-conditionals of a joint law do not have.
+At tau = 0 a step puts the likeliest token at its site; of several likeliest tokens the one with the lowest id. Sites
+are taken from left to right, so a sweep maps a state to a state, and nothing is random. A state that a sweep does not
+change is a fixed point under every scan. A state that comes again after p > 1 sweeps lies on a cycle of p sweeps, which
+the conditionals of a joint distribution do not have.
 """
 
 from collections.abc import Sequence
@@ -17,20 +17,20 @@ from mlmglauber.models.conditionals import Ids
 class Ending(NamedTuple):
     """Where a start led.
 
-    kind: "fixed_point", "cycle", "unfinished" after the last sweep that was allowed, or "not_finite" when a conditional
-    is not. sweeps: how many until the last change or, on a cycle, until its first state. states: the fixed point alone,
-    or a cycle's states after each sweep, from the one with the lowest ids on, or the last state.
+    kind: "fixed_point"; "cycle"; "unfinished" when the last sweep that was allowed still changed the state;
+    "not_finite" when a conditional is not finite. sweeps: number of sweeps until the last change or, on a cycle, until
+    its first state. states: the fixed point alone; the states of a cycle after each sweep, beginning with the one whose
+    ids come first in order; or the last state. site: the site of the conditional that is not finite.
     """
 
     kind: str
     sweeps: int
     states: list[Ids]
     site: int | None = None
-    """The site of the conditional that is not finite."""
 
 
 class _Descent:
-    """One start on its way, with its state after each sweep."""
+    """The descent of one start, with its state after each sweep."""
 
     def __init__(self, ids: Sequence[int], max_sweeps: int, frozen: Sequence[int]) -> None:
         self.sweep = len(set(range(len(ids))) - set(frozen))
@@ -41,16 +41,16 @@ class _Descent:
         self.seen = {self.path[0].tobytes(): 0}
         self.ending: Ending | None = None
 
-    def look(self) -> None:
-        """After an advance: if a sweep is done, whether it was the last."""
+    def update(self) -> None:
+        """After an advance of the chain: set the ending if it has come, else allow the next sweep."""
         chain = self.chain
         chain.events.clear()
         if chain.broken is not None:
             self.ending = Ending("not_finite", len(self.path) - 1, [chain.ids.copy()], chain.broken)
         elif chain.step == chain.horizon:
-            self._sweep_done()
+            self._finish_sweep()
 
-    def _sweep_done(self) -> None:
+    def _finish_sweep(self) -> None:
         chain = self.chain
         first = self.seen.get(chain.ids.tobytes())
         if first is not None:  # a sweep draws once at each site: one that changes anything ends in another state
@@ -68,7 +68,9 @@ class _Descent:
 
 def descend(engine: Engine, starts: Sequence[Sequence[int]], max_sweeps: int,
             frozen: Sequence[int] = ()) -> list[Ending]:
-    """The ending of each start, all of them in shared batches. max_sweeps: at least 1. frozen: sites that do not move.
+    """The ending of each start, all of them in shared batches.
+
+    max_sweeps: maximum number of sweeps, at least 1. frozen: sites that keep their tokens.
 
     >>> from mlmglauber.models.conditionals import TableConditional
     >>> table = TableConditional([[[.8, .2], [.3, .7]], [[.6, .4], [.4, .6]]])
@@ -79,5 +81,5 @@ def descend(engine: Engine, starts: Sequence[Sequence[int]], max_sweeps: int,
     while under_way := [descent for descent in descents if descent.ending is None]:
         engine.advance([descent.chain for descent in under_way])
         for descent in under_way:
-            descent.look()
+            descent.update()
     return [descent.ending for descent in descents if descent.ending is not None]

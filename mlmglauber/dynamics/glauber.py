@@ -1,6 +1,7 @@
 """Glauber dynamics: the tempered conditionals, and the sites of the steps.
 
-x_i is redrawn from p_tau(v | x_-i) = softmax_v(l_i(v; x_-i) / tau), whatever token stood there.
+A step redraws x_i from p_tau(v | x_-i) = softmax_v(l_i(v; x_-i) / tau), whatever token stands at site i. l_i are the
+model's log-probabilities at that site with its token masked, tau is the temperature.
 """
 
 import numpy as np
@@ -9,11 +10,12 @@ from numpy.typing import NDArray
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.models.conditionals import Floats, Ids
 
-SCANS = ("random", "permutation", "systematic")
-
 
 class NotFiniteError(ValueError):
-    """A conditional that is no law: not-a-number, +inf, or no token left. `row` is its place in the batch."""
+    """A row of log-probabilities without a distribution: not-a-number, +inf, or every token at -inf.
+
+    row: its place in the batch.
+    """
 
     def __init__(self, row: int) -> None:
         super().__init__("the model gave a conditional that is not finite")
@@ -21,10 +23,11 @@ class NotFiniteError(ValueError):
 
 
 def temper(log_probs: Floats, taus: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Rows of log p_tau = log softmax(l / tau) from rows of log p at tau = 1; tau = 0 is the limit, the argmax.
+    """Rows of log p_tau = log softmax(l / tau) from rows l of log-probabilities at tau = 1, in nats.
 
-    log_probs: (B, V), a constant added to a row changes nothing. taus: (B,), each >= 0. Ties at tau = 0 go to the
-    lowest id. A row that is no law (not-a-number, +inf, no token allowed) raises NotFiniteError.
+    log_probs: (B, V); a constant added to a row changes nothing. taus: (B,), each at least 0. tau = 0 is the limit: the
+    likeliest token has probability 1, the one with the lowest id where several are likeliest. Returns (B, V), -inf
+    where a token has probability 0. Raises NotFiniteError for a row with not-a-number, +inf or no allowed token.
 
     >>> np.exp(temper(np.array([[2., 1., 0.]]), np.array([0.5]))).round(4)
     array([[0.8668, 0.1173, 0.0159]])
@@ -47,10 +50,11 @@ def temper(log_probs: Floats, taus: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def scan_sites(scan: str, stream: Stream, start: int, count: int, free: Ids) -> Ids:
-    """The sites of steps start ... start + count - 1 among the `free` ones.
+    """(count,) the sites of steps start ... start + count - 1, taken from `free`, the (n,) sites that move.
 
-    random: each uniform and independent. permutation: a fresh uniform order every sweep of len(free) steps.
-    systematic: left to right, again and again.
+    scan: random, each site uniform and independent; permutation, a fresh uniform order in every sweep of n steps;
+    systematic, left to right in every sweep. stream: the uniforms of the chain's sites. Raises ValueError for another
+    scan.
     """
     n = len(free)
     steps = np.arange(start, start + count)
@@ -62,4 +66,4 @@ def scan_sites(scan: str, stream: Stream, start: int, count: int, free: Ids) -> 
         first, last = start // n, (start + count - 1) // n + 1
         orders = stream.uniforms(first * n, (last - first) * n).reshape(-1, n).argsort(axis=1, kind="stable")
         return free[orders.ravel()[start - first * n :][:count]]
-    raise ValueError(f"scan {scan!r} is none of {', '.join(SCANS)}")
+    raise ValueError(f"scan {scan!r} is unknown; give random, permutation or systematic")

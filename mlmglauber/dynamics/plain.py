@@ -1,4 +1,4 @@
-"""The plain engine: every step computed anew. It is the reference that the fast engine must equal."""
+"""The plain engine computes every step anew. It is the reference that the fast engine must equal."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,11 @@ from mlmglauber.models.conditionals import Draws, Ids, stack
 
 
 def advance(precision: Precision, chains: Sequence[Chain], rows: int = 64) -> None:
-    """One step of every chain that is not at its horizon, at most `rows` conditionals a call of the model.
+    """Make one step of every chain that is neither at its horizon nor broken.
 
-    A draw that rounding could have changed is made again in the next better precision, up to the one that defines the
-    chain.
+    precision: of the model. rows: maximum number of conditionals in a call of the model. A draw that rounding could
+    have changed is made again in the next better precision, up to the one that defines the chain. A chain whose
+    conditional is not finite is marked as broken.
     """
     ready = sorted((c for c in chains if c.step < c.horizon and c.broken is None), key=lambda c: len(c.ids))
     for batch in (ready[k : k + rows] for k in range(0, len(ready), rows)):
@@ -33,14 +34,15 @@ def advance(precision: Precision, chains: Sequence[Chain], rows: int = 64) -> No
                 if not drawn.finite[k]:
                     batch[member].broken = int(sites[member])
                 elif drawn.certain[k]:
-                    _apply(batch[member], int(sites[member]), int(drawn.tokens[k]), float(drawn.logp_old[k]),
-                           float(drawn.logp_new[k]))
+                    _update(batch[member], int(sites[member]), int(drawn.tokens[k]), float(drawn.logp_old[k]),
+                            float(drawn.logp_new[k]))
             members = members[drawn.finite & ~drawn.certain]
             if not len(members):
                 break
 
 
-def _apply(chain: Chain, site: int, new: int, logp_old: float, logp_new: float) -> None:
+def _update(chain: Chain, site: int, new: int, logp_old: float, logp_new: float) -> None:
+    """Make the step of a chain; a state that is due becomes an event."""
     old = int(chain.ids[site])
     chain.ids[site] = new
     chain.step += 1

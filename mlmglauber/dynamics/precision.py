@@ -1,8 +1,8 @@
-"""How far a fast conditional may be off: measured when a model is opened, compared whenever a better one is computed.
+"""The error of conditionals in a fast precision: measured at the start, compared whenever a better one is computed.
 
-A chain is defined by conditionals in float64. Those in float32 are close to them: the log-odds of the edges that a draw
-is compared with differ by about 1e-5 / tau (draws.discrepancy). A draw is believed where a difference SAFETY times as
-large as the largest one seen could not change it, and computed again in the next better precision elsewhere.
+Conditionals in float64 define a chain. Those in float32 are close to them: the log-odds of the edges that a draw is
+compared with differ by about 1e-5 / tau (draws.discrepancy). A draw counts as certain where a difference SAFETY times
+as large as the largest one seen could not change it. Any other draw is made again in the next better precision.
 """
 
 import warnings
@@ -18,24 +18,24 @@ from mlmglauber.models.conditionals import Conditional, Ids
 from mlmglauber.stream.errors import MlmWarning
 
 SAFETY = 4.0
-"""The tolerance, in units of the largest difference seen."""
+"""The tolerance in units of the largest difference seen."""
 NEAR = 0.5
-"""Share of the tolerance from which on a difference widens it."""
+"""Maximum share of the tolerance that a difference may have without widening it."""
 PROBES = 8
-"""Number of conditionals that are computed in all precisions when the tolerance is measured."""
+"""Number of conditionals that are computed in all precisions to measure the tolerance."""
 SITES = 16
-"""Number of sites of a state that is probed."""
+"""Number of sites of the states of these conditionals."""
 UNIFORMS = (0.03, 0.2, 0.5, 0.8, 0.97)
-"""First uniforms of the probes: they choose the blocks whose tokens are compared."""
+"""First uniforms of the probes; they choose the blocks whose tokens are compared."""
 CHECKED = 1000
-"""One draw of so many is computed in the best precision although it is certain."""
+"""Number of certain draws of which one is made again in the best precision, as a check."""
 
 
 class Precision:
-    """The tolerance of each level of a model, in nats of log-odds at tau = 1; the last level's is 0.
+    """The tolerance of each level of precision of a model, in nats of log-odds at tau = 1; the last level's is 0.
 
-    checked, differed: draws that were certain and were computed again in the best precision all the same, and those of
-    them that gave another token.
+    checked: number of certain draws that were made again in the best precision. differed: number of those that gave
+    another token.
     """
 
     def __init__(self, conditional: Conditional) -> None:
@@ -46,9 +46,10 @@ class Precision:
         self._warned = False
 
     def measure(self, taus: Iterable[float]) -> None:
-        """Compare the levels on contexts of random tokens, at these temperatures and at 1, unless it has been done.
+        """Measure the tolerances once: compare the levels on random contexts, at these temperatures and at 1.
 
-        A tolerance is rounded up to a power of two, so that it seldom depends on the processor and its threads.
+        A tolerance is rounded up to a power of two, so that it seldom depends on the processor and its threads. It
+        stays 0 where a probe is not finite.
         """
         if self.measured:
             return
@@ -60,7 +61,7 @@ class Precision:
         last = self.conditional.levels - 1
         exact = self.conditional.log_probs_at(states, sites, last)
         if not np.isfinite(exact.max(axis=1)).all():
-            return  # whoever draws there finds out
+            return  # the chain that draws there reports it
         old = states[np.arange(PROBES), sites]
         temperatures = {1.0, *(tau for tau in taus if tau > 0)}
         for level in range(last):
@@ -70,18 +71,22 @@ class Precision:
 
     @staticmethod
     def _worst(rows: NDArray[np.floating], exact: NDArray[np.floating], old: Ids, tau: float) -> float:
+        """The largest difference of log-odds between rows of two precisions, in nats at tau = 1."""
         count = len(old)
         taus, warm = np.full(count, tau), np.zeros(count, dtype=bool)
-        found = [discrepancy(*(block_rows(each, old, taus, np.full(count, u), warm) for each in (rows, exact)))
+        differences = [discrepancy(*(block_rows(each, old, taus, np.full(count, u), warm) for each in (rows, exact)))
                  for u in UNIFORMS]
-        return tau * float(np.max(found))
+        return tau * float(np.max(differences))
 
     def cold(self, taus: Values, level: int) -> NDArray[np.bool_]:
-        """(B,) where the argmax is taken: tau = 0, and temperatures at which the tolerance moves log-odds by 1/2."""
+        """(B,) where the likeliest token is taken: at tau = 0, and where the tolerance is 1/2 or more in log-odds."""
         return np.asarray(taus <= 2 * self.tolerances[level])
 
     def observe(self, level: int, fast: BlockRows, exact: BlockRows, taus: Values) -> None:
-        """Widen the tolerance, with one warning, where it comes out that a level was off by more than NEAR of it."""
+        """Widen the tolerance of a level, with one warning, where its error was more than NEAR of the tolerance.
+
+        fast, exact: the same conditionals in this level and in a better one. taus: (B,) their temperatures.
+        """
         warm = ~self.cold(taus, level) & exact.finite & fast.finite
         if not warm.any():
             return
@@ -96,12 +101,12 @@ class Precision:
 
     @staticmethod
     def to_check(uniforms: Values) -> NDArray[np.bool_]:
-        """(B,) which draws are checked: about one of CHECKED, a function of (B, 2) their uniforms alone."""
+        """(B,) which draws are checked, about one of CHECKED; a function of their (B, 2) uniforms alone."""
         return np.asarray((uniforms[:, 1] * 2.0**53).astype(np.int64) % CHECKED == 0)
 
 
 def rounded_up(tolerance: float) -> float:
-    """The power of two that is not below.
+    """The smallest power of two that is not below the tolerance.
 
     >>> rounded_up(2.1e-5) == 2.0**-15
     True

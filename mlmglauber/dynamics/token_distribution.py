@@ -1,6 +1,6 @@
-"""One tempered conditional, kept for further draws: its blocks, and the tokens of those blocks that are known.
+"""One tempered conditional that is kept for further draws: its blocks, and the tokens of the blocks that are known.
 
-A share of less than 2^-53 holds no uniform k * 2^-53 of its own, so such blocks and tokens are left out. At low
+Uniforms are multiples of 2^-53, so no draw needs a block or token with a share below 2^-53: these are left out. At low
 temperature few remain, and a conditional that took a forward pass to compute is kept in a few hundred bytes.
 """
 
@@ -10,16 +10,17 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.dynamics.draws import NOTHING_ELSE, Values
+from mlmglauber.dynamics.draws import NEGLIGIBLE_GAP, Values
 from mlmglauber.models.blocks import BLOCK, BlockRows, Floats, Ids, tempered_weights
 
 SMALLEST = 2.0**-53
+"""Minimum share of a block or token that is kept."""
 Ends = tuple[tuple[float, float], tuple[float, float]]
-"""(low, high) of each of the two uniforms of a draw."""
+"""(low, high) for each of the two uniforms of a draw: low <= u < high."""
 
 
 class TokenDraw(NamedTuple):
-    """One draw: the token, log p_tau of it, and whether no error within the tolerance could have changed it."""
+    """One draw: the token, its log p_tau in nats, and whether no error within the tolerance could have changed it."""
 
     token: int
     logp: float
@@ -27,7 +28,7 @@ class TokenDraw(NamedTuple):
 
 
 class _Tokens(NamedTuple):
-    """The tokens of one block: their ids, running shares of the block, and log-probabilities."""
+    """The K tokens of one block: their ids, running shares of the block, and log p_tau in nats; (K,) each."""
 
     ids: NDArray[np.int32]
     edges: Values
@@ -37,26 +38,26 @@ class _Tokens(NamedTuple):
 class TokenDistribution:
     """One conditional at one temperature.
 
-    level: the precision it was computed in. shift: the largest error of its log-odds, 0 where it defines the chain.
-    A block whose tokens are not known answers None.
+    level: the precision in which it was computed. shift: the largest error of its log-odds at this temperature, in
+    nats; 0 where it defines the chain. A question about a block whose tokens are not known gets None.
     """
 
-    __slots__ = ("_blocks", "_dense", "_edges", "_known", "_stood", "level", "shift")
+    __slots__ = ("_blocks", "_dense", "_edges", "_known", "_old", "level", "shift")
 
     def __init__(self, masses: Floats, shift: float, level: int) -> None:
-        """masses: (K,) of all blocks, normalised."""
+        """masses: (K,) the probability of each block."""
         self._blocks, self._edges = _kept(masses)
         self.shift, self.level = shift, level
-        self._stood: tuple[int, float] | None = None
+        self._old: tuple[int, float] | None = None
         self._known: dict[int, _Tokens] = {}
         self._dense: Floats | None = None
 
     @classmethod
     def of_row(cls, log_probs: Floats, tau: float, tolerance: float, level: int) -> "TokenDistribution | None":
-        """Of one (V,) row at tau = 1, all blocks known; None where it is no law.
+        """The complete distribution of one row; None where the row is not finite.
 
-        tolerance: see draws.draw. At a tau so low that the tolerance decides, an argmax of two near tokens is kept with
-        an infinite shift: no draw from it is certain.
+        log_probs: (V,) at tau = 1, in nats. tolerance: see draws.draw. Where tau is so low that the likeliest token is
+        taken, and the second one is within the tolerance, the shift is infinite: no draw is certain.
 
         >>> made = TokenDistribution.of_row(np.log([.5, .3, .2]), 0.5, 0.0, 0)
         >>> made.draw(0.0, 0.7).token, round(float(np.exp(made.logp(0))), 4)
@@ -70,7 +71,7 @@ class TokenDistribution:
         shift = tolerance / tau if not cold[0] else 0.0
         if cold[0] and tolerance and len(log_probs) > 1:
             second, best = np.partition(log_probs, -2)[-2:]
-            if best - second < 2 * tolerance + NOTHING_ELSE * tau:
+            if best - second < 2 * tolerance + NEGLIGIBLE_GAP * tau:
                 shift = np.inf
         dense = np.zeros((-(-len(weights) // BLOCK), BLOCK))
         dense.reshape(-1)[: len(weights)] = weights / weights.sum()
@@ -79,15 +80,15 @@ class TokenDistribution:
         return made
 
     def learn(self, rows: BlockRows, k: int, old: int) -> None:
-        """Take over what the k-th row tells: the chosen block, that of the token that stood there, and its share."""
-        self._stood = old, float(rows.logp_old[k])
+        """Add what the k-th row says: the chosen block, the block of the token `old` at the site, and its log p_tau."""
+        self._old = old, float(rows.logp_old[k])
         for block, shares in ((int(rows.chosen[k]), rows.inside[k]), (old // BLOCK, rows.beside[k])):
             if block not in self._known:
                 self._learn(block, shares)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of its arrays."""
+        """Number of bytes of its arrays."""
         known = sum(part.nbytes for tokens in self._known.values() for part in tokens)
         return self._blocks.nbytes + self._edges.nbytes + known + (0 if self._dense is None else self._dense.nbytes)
 
@@ -97,7 +98,7 @@ class TokenDistribution:
         return self._dense is not None or len(self._known) >= len(self._blocks)
 
     def compact(self, most: int) -> bool:
-        """Keep the tokens that a uniform can reach instead of all; whether they lie in so few blocks."""
+        """Keep only what draws need of a complete distribution; False if it has more than `most` blocks."""
         if len(self._blocks) > most:
             return False
         for block in self._blocks.tolist():
@@ -119,16 +120,16 @@ class TokenDistribution:
         return TokenDraw(int(tokens.ids[j]), float(tokens.logps[j]), certain)
 
     def ends(self, token: int) -> Ends | None:
-        """The uniforms that certainly draw a token; None for one that is not known, or never drawn."""
-        found = self._place(token)
-        return None if found is None or isinf(self.shift) else self._ends(*found)
+        """The uniforms that certainly draw a token; None for one that is not known, or is never drawn for certain."""
+        place = self._place(token)
+        return None if place is None or isinf(self.shift) else self._ends(*place)
 
     def logp(self, token: int) -> float | None:
-        """log p_tau(token) in nats; None for a token that is not known: too small to be drawn, or in another block."""
-        found = self._place(token)
-        if found is not None:
-            return float(found[1].logps[found[2]])
-        return self._stood[1] if self._stood is not None and self._stood[0] == token else None
+        """log p_tau(token) in nats; None for a token that was left out, or whose block is not known."""
+        place = self._place(token)
+        if place is not None:
+            return float(place[1].logps[place[2]])
+        return self._old[1] if self._old is not None and self._old[0] == token else None
 
     def share(self, token: int) -> float:
         """p_tau(token), 0 for a token that was left out."""
@@ -137,11 +138,11 @@ class TokenDistribution:
 
     @property
     def largest(self) -> int:
-        """An id that no token it knows of exceeds."""
+        """An upper bound on the ids of its tokens."""
         return int(self._blocks[-1] + 1) * BLOCK - 1
 
     def support(self) -> tuple[Ids, Values]:
-        """The ids of the tokens of a complete distribution and their log-probabilities, -inf where a share is 0."""
+        """(ids, log p_tau in nats) of the tokens of a complete distribution; -inf where a probability is 0."""
         if self._dense is not None:
             with np.errstate(divide="ignore"):
                 return np.arange(self._dense.size), np.log(self._dense.reshape(-1))
@@ -162,6 +163,7 @@ class TokenDistribution:
         return shares
 
     def _place(self, token: int) -> "tuple[int, _Tokens, int] | None":
+        """(place of its block, tokens of the block, place among them) of a token that is known."""
         block = token // BLOCK
         k = int(self._blocks.searchsorted(block))
         if k == len(self._blocks) or self._blocks[k] != block:
@@ -173,17 +175,20 @@ class TokenDistribution:
         return (k, tokens, j) if j < len(tokens.ids) and tokens.ids[j] == token else None
 
     def _ends(self, k: int, tokens: "_Tokens", j: int) -> Ends:
+        """The uniforms that certainly draw the j-th token of the k-th block."""
         grow = exp(min(self.shift, 700.0))
         return _ends(self._edges, k, grow), _ends(tokens.edges, j, grow)
 
     def _tokens(self, block: int) -> "_Tokens | None":
-        found = self._known.get(block)
-        if found is None and self._dense is not None:
+        """The tokens of a block, None where they are not known."""
+        tokens = self._known.get(block)
+        if tokens is None and self._dense is not None:
             self._learn(block, self._dense[block])
-            found = self._known.get(block)
-        return found
+            tokens = self._known.get(block)
+        return tokens
 
     def _learn(self, block: int, shares: Floats) -> None:
+        """Add the tokens of a block. shares: (BLOCK,) their p_tau."""
         total = float(shares.sum(dtype=np.float64))
         if total <= 0:
             return
@@ -193,7 +198,10 @@ class TokenDistribution:
 
 
 def _ends(edges: Values, place: int, grow: float) -> tuple[float, float]:
-    """An interval of running shares, narrowed as in draws.narrowed; nothing moves its outermost ends."""
+    """(low, high) of the interval at a place of (K,) running shares, narrowed as in draws.narrowed.
+
+    grow: e^shift. The outermost ends are infinite.
+    """
     low, high = -inf, inf
     if place > 0:
         low = float(edges[place - 1])
@@ -205,7 +213,7 @@ def _ends(edges: Values, place: int, grow: float) -> tuple[float, float]:
 
 
 def _kept(shares: Floats) -> tuple[NDArray[np.int32], Values]:
-    """(the places of those that a uniform can reach, their running shares of the sum)."""
+    """(places of the shares that are large enough to be drawn, their running sums divided by the whole sum)."""
     kept = np.flatnonzero(shares >= SMALLEST * shares.sum(dtype=np.float64))
     edges = np.cumsum(shares[kept], dtype=np.float64)
     edges /= edges[-1]

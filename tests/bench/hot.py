@@ -1,4 +1,4 @@
-"""Hot chains of a model of BERT-base size beside the loops that people write, each in a process of its own."""
+"""Hot chains of a model of BERT-base size against hand-written loops, each in a process of its own."""
 
 import statistics
 import subprocess
@@ -12,11 +12,11 @@ import numpy as np
 CHAINS, SITES, STEPS = 16, 30, 12
 ALTERNATIONS = 3
 WANTED = {"full": 1.3, "gather": 1.3}
-TOLD = {"full": "a loop with all logits", "gather": "a loop that takes the masked row before the head"}
+NAMES = {"full": "a loop with all logits", "gather": "a loop with the logits of the masked site only"}
 
 
 def hot_rows(folder: Path, bert_base: Callable[[Path], str]) -> Iterator[tuple[str, str, str, bool]]:
-    """(what, measured, wanted, whether it is reached), in processor seconds a step, all but opening the model."""
+    """(what, figure, target, whether it is reached), from processor seconds of a step, without opening the model."""
     place = bert_base(folder)
     kinds = ["ours", *WANTED]
     spent: dict[str, list[float]] = {kind: [] for kind in kinds}
@@ -25,19 +25,20 @@ def hot_rows(folder: Path, bert_base: Callable[[Path], str]) -> Iterator[tuple[s
             spent[kind].append(_elsewhere(kind, place))
     for kind, wanted in WANTED.items():
         ratio = statistics.median(spent[kind]) / statistics.median(spent["ours"])
-        yield (f"BERT-base size, {CHAINS} chains, tau 1, float32, against {TOLD[kind]}",
+        yield (f"BERT-base size, {CHAINS} chains, tau 1, float32, against {NAMES[kind]}",
                f"{ratio:.2f} x ({1000 * statistics.median(spent['ours']):.0f} ms an update of all chains)",
                f">= {wanted:g} x", ratio >= wanted)
 
 
 def _elsewhere(kind: str, place: str) -> float:
+    """Processor seconds of a step, measured in a new process."""
     done = subprocess.run([sys.executable, "-m", "tests.bench.hot", kind, place], check=True, capture_output=True,
                           text=True, cwd=Path(__file__).parents[2])
     return float(done.stdout)
 
 
 def _measure(kind: str, place: str) -> float:
-    """Processor seconds of one step of all chains."""
+    """Processor seconds of one step of all chains, in this process."""
     starts = np.random.default_rng(0).integers(1000, 30000, (CHAINS, SITES)).tolist()
     run = _ours(place, starts) if kind == "ours" else _loop(kind, place, starts)
     run(2)
@@ -47,6 +48,7 @@ def _measure(kind: str, place: str) -> float:
 
 
 def _ours(place: str, starts: list[list[int]]) -> Callable[[int], object]:
+    """Our engine as a function of the number of steps."""
     from mlmglauber.commands.shared.process import settle_process
 
     settle_process()
@@ -66,6 +68,7 @@ def _ours(place: str, starts: list[list[int]]) -> Callable[[int], object]:
 
 
 def _loop(kind: str, place: str, starts: list[list[int]]) -> Callable[[int], object]:
+    """A hand-written loop as a function of the number of steps."""
     import torch
     from transformers import AutoTokenizer, BertForMaskedLM
 

@@ -1,4 +1,4 @@
-"""Rectangles a second against a script that scores each of the four rows in a batch-1 call of its own."""
+"""Time of a rectangle against a script that scores each of its four rows in a call of its own."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ BY_HAND = 12
 
 
 def ours(lm: Any, texts: list[list[int]], noise: bool) -> float:
-    """Seconds a rectangle of the measure itself: alternatives drawn, four conditionals each, and again for noise."""
+    """Wall seconds of a rectangle in our measure: draw alternatives, four conditionals each, again for noise."""
     from mlmglauber.measures.rectangle.delta import Rectangle, Rows, asks, measure
     from mlmglauber.measures.rectangle.draw import draw_sites, draw_tokens
 
@@ -34,7 +34,7 @@ def ours(lm: Any, texts: list[list[int]], noise: bool) -> float:
 
 
 def by_hand(model: Any, lm: Any, texts: list[list[int]]) -> float:
-    """Seconds a rectangle of the script: four masked rows, a call each, full logits, float32."""
+    """Wall seconds of a rectangle in the script: four masked rows, one call each, full logits, float32."""
     import torch
 
     generator = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def by_hand(model: Any, lm: Any, texts: list[list[int]]) -> float:
 
 
 def rectangle_rows(folder: Path, bert_base: Callable[[Path], str]) -> Iterator[tuple[str, str, str, bool]]:
-    """(what, figure, wanted, ok) at BERT-base size."""
+    """(what, figure, target, whether it is reached) at BERT-base size."""
     import torch
     from transformers import AutoModelForMaskedLM
 

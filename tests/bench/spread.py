@@ -1,4 +1,4 @@
-"""--dask local:2 against one single-threaded process; the client's overhead and memory."""
+"""mlm-sample --dask local:2 against one single-threaded process, and the overhead and memory of its client."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ ENVIRONMENT = {"OMP_NUM_THREADS": "1"}
 
 
 def seconds(command: str) -> tuple[float, float]:
-    """(wall seconds, peak resident MB of the command's own process) of a shell command, its output thrown away."""
+    """(wall seconds, peak resident MB of the command's own process) of a shell command; its output is thrown away."""
     code = (f"import subprocess, resource as r, time; t = time.perf_counter(); subprocess.run({command!r} + "
             "' > /dev/null', shell=True, check=True); print(time.perf_counter() - t, "
             "r.getrusage(r.RUSAGE_CHILDREN).ru_maxrss / 1024)")
@@ -25,17 +25,17 @@ def seconds(command: str) -> tuple[float, float]:
 
 
 def spread_rows(folder: Path, bert_base: Callable[[Path], str]) -> Iterator[tuple[str, str, str, bool]]:
-    """(what, figure, wanted, ok)."""
+    """(what, figure, target, whether it is reached)."""
     place = bert_base(folder)
     generator = np.random.default_rng(0)
     texts = folder / "texts.jsonl"
     texts.write_bytes(b"".join(orjson.dumps({"ids": generator.integers(1000, 30000, 30).tolist()}) + b"\n"
                                for _ in range(64)))
     sample = f"{BIN}/mlm-sample -m {place} --length 30 --seed 1 --every 1000 --engine plain {texts}"
-    # plain: in so short a run the fast engine fills the workers' smaller batches with guesses
+    # The plain engine: in so short a run the fast one fills the workers' smaller batches with prefetched rows.
 
     def per_step(options: str) -> float:
-        """Seconds a step of 64 chains: what a longer run takes more, so that loading does not count."""
+        """Wall seconds of a step of 64 chains: the difference between two runs, so that loading does not count."""
         short, long = (seconds(f"{sample} --steps {steps} {options}")[0] for steps in (2, 10))
         return (long - short) / 8
 

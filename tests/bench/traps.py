@@ -1,4 +1,4 @@
-"""mlm-traps --no-model: state records a minute on one core, and memory as chains grow longer."""
+"""mlm-traps --no-model: state records a minute on one core, and memory as the chains grow longer."""
 
 import statistics
 import sys
@@ -9,10 +9,11 @@ import numpy as np
 import orjson
 
 WANTED = 200_000
+"""Target in records a minute."""
 
 
 def states(count: int, path: Path, chains: int = 8, n: int = 24) -> None:
-    """State records as --on-change writes them: chains that flicker around one state, wander on, and settle again."""
+    """Write state records as of --on-change: chains flicker around one state, then leave it for another one."""
     rng = np.random.default_rng(0)
     heads = [rng.integers(0, 9000, n).tolist() for _ in range(chains)]
     now, steps = [list(head) for head in heads], [0] * chains
@@ -37,7 +38,7 @@ def states(count: int, path: Path, chains: int = 8, n: int = 24) -> None:
 
 
 def trap_rows(folder: Path, peak: Callable[[str], tuple[float, float]]) -> Iterator[tuple[str, str, str, bool]]:
-    """(what, measured, wanted, whether it is reached). peak: (seconds, peak resident MB) of a shell command."""
+    """(what, figure, target, whether it is reached). peak: (wall seconds, peak resident MB) of a command."""
     command = f"{sys.executable} -m mlmglauber.commands.traps.command --no-model --min-steps 200"
     small = folder / "states.jsonl"
     states(100_000, small)

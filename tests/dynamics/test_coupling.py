@@ -9,7 +9,7 @@ from scipy.stats import chisquare
 from mlmglauber.dynamics.chain import Chain, OutputSchedule
 from mlmglauber.dynamics.coupled_chains import CoupledChains, lead_in
 from mlmglauber.dynamics.coupled_engine import CoupledEngine
-from mlmglauber.dynamics.coupling import COUPLINGS, TRIALS, Maximal, Quantile, Race, coupled, exponentials
+from mlmglauber.dynamics.coupling import TRIALS, Maximal, Quantile, Race, coupled, exponentials
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.token_distribution import TokenDistribution
 from mlmglauber.models.conditionals import TableConditional
@@ -19,6 +19,7 @@ pytestmark = pytest.mark.in_process
 A = TableConditional(TABLE_A)
 P, Q = TABLE_A[0][0], TABLE_A[0][2]
 DRAWS = 100_000
+COUPLINGS = ("maximal", "race", "quantile")
 
 
 def size_of(p, q):

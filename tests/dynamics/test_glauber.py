@@ -228,5 +228,5 @@ def test_scans_cover_the_free_sites():
     assert scan_sites("permutation", stream, 1000, 50, free).tolist() == order[1000:1050].tolist()
     drawn = scan_sites("random", stream, 0, 3000, free)
     assert chisquare(np.bincount(drawn, minlength=6)[free]).pvalue > 1e-3
-    with pytest.raises(ValueError, match="none of random"):
+    with pytest.raises(ValueError, match="give random, permutation or systematic"):
         scan_sites("sideways", stream, 0, 1, free)
