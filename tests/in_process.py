@@ -24,6 +24,9 @@ from typing import NamedTuple
 import orjson
 import pytest
 
+from mlmglauber.stream.errors import ExitStatus
+from mlmglauber.stream.interrupts import ENDING
+
 SETTINGS = ("MLM_MODEL", "MLM_DEVICE", "MLM_EMBEDDER", "NO_COLOR", "COLUMNS", "LINES")
 """Environment variables that a command reads when it runs; a test's commands see them only where the test sets them."""
 FILTERS = ("cat", "grep", "jq", "sed", "shuf", "sort", "tail", "tee", "uniq")
@@ -38,6 +41,10 @@ STRICT = "set -e\n"
 """The first line of lines that end with the first pipe that fails."""
 COMMAND = re.compile(rf"(?P<words>{WORD}(\s+{WORD})*)(\s+<\s*(?P<source>{WORD}))?(\s+>\s*(?P<target>{WORD}))?")
 PIECE = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*"|\\.|\|\s*\n|\|\||&&|[^'"\\]""", re.DOTALL)
+
+
+SIGNALLED = [ExitStatus.INTERRUPTED, *(128 + number for number in ENDING)]
+"""Exit statuses of a command that a signal has ended."""
 
 
 class Result(NamedTuple):
@@ -87,6 +94,8 @@ def run_command(name, arguments, content, folder, target=None, timeout=120, **en
             importlib.import_module(f"mlmglauber.commands.{name}.command").main.main(arguments)
         except SystemExit as ended:
             status = int(ended.code)
+    if status in SIGNALLED:
+        raise KeyboardInterrupt  # the signal was meant for the tests, and the command has answered it
     said.flush()
     return Result(status, bytes(sink.content), said.buffer.getvalue().decode())
 

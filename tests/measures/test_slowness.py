@@ -1,5 +1,7 @@
 """How stays grow with 1 / tau: the fit in closed form, its interval, and the summary of chains with exact escapes."""
 
+from functools import cache
+
 import numpy as np
 import orjson
 import pytest
@@ -66,14 +68,20 @@ def test_the_slope_of_a_state_tends_to_its_margin():
     assert escape_slopes(cold, np.zeros((1, 3)))[0] == np.inf
 
 
-@pytest.fixture
-def summary(tmp_path):
+@pytest.fixture(scope="module")
+def summary(tmp_path_factory):
+    """A function from options to what mlm-traps writes of chains at five temperatures, run once for each options."""
+    tmp_path = tmp_path_factory.mktemp("slowness")
     (tmp_path / "inc.json").write_bytes((ROOT / "tests" / "tables" / "inc.json").read_bytes())
     texts = b"".join(orjson.dumps({"id": k, "text": text}) + b"\n" for k, text in enumerate(
         ("a a a", "b b b", "c c c", "a b c", "c b a", "b a c")))
     chains = answer("sample -m inc.json --seed 3 -t 0,0.2,0.3,0.45,0.7 --steps 6000 --on-change", texts, tmp_path).out
-    return lambda options, whole=False: answer(
-        f"traps -m inc.json {'' if whole else '--summary '}{options}", chains, tmp_path)
+
+    @cache
+    def run(options, whole=False):
+        return answer(f"traps -m inc.json {'' if whole else '--summary '}{options}", chains, tmp_path)
+
+    return run
 
 
 def test_the_summary_over_temperatures(summary):
@@ -111,5 +119,6 @@ def test_a_summary_without_a_model_or_with_one_temperature(summary, tmp_path):
     assert (nothing["residence_slope"], nothing["reason"]) == (None, "no trap")
     table = summary("-s 5 -r 0 --table").out.decode()
     assert "Growth of stays with 1 / tau" in table
+    (tmp_path / "inc.json").write_bytes((ROOT / "tests" / "tables" / "inc.json").read_bytes())
     one = answer("sample -m inc.json --seed 3 -t 0.3 --steps 600 --on-change", b"a a a\n", tmp_path).out
     assert {s["over"] for s in answer("traps -m inc.json --summary -s 5", one, tmp_path).of("summary")} == {"group"}
