@@ -7,6 +7,7 @@ import numpy as np
 
 from mlmglauber.commands.influence.options import InfluenceOptions
 from mlmglauber.commands.shared.inputs import Input
+from mlmglauber.commands.shared.nullable import nullable, optional_reason
 from mlmglauber.commands.traps.margins import bound_fields
 from mlmglauber.measures.influence.context import Compared
 from mlmglauber.measures.influence.crossing import Crossing, Room
@@ -51,7 +52,7 @@ def sizes(matrix: Matrix, moved: Matrix, tau: float, eps: float) -> Record:
     }
     if min(record["tmix_if_alpha"] or 0, record["tmix_if_alpha_column"] or 0) == 0:
         record["tmix_reason"] = ABOVE
-    return record | _told(float(moved.max()), "oscillation", "a token has probability 0 in one of two contexts") | {
+    return record | nullable("oscillation", float(moved.max()), "a token has probability 0 in one of two contexts") | {
         "alpha_oscillation": alphas(above).row}
 
 
@@ -59,8 +60,7 @@ def typical(draw: str, value: float | None) -> Record:
     """The contraction of one context's pairs, None where they are not typical."""
     if draw not in TYPICAL:
         return {"contraction": None, "contraction_reason": f"the replacements of --draw {draw} are chosen, not typical"}
-    reason = {} if value is not None else {"contraction_reason": "there is no other token to draw"}
-    return {"contraction": value, **reason}
+    return nullable("contraction", value, "there is no other token to draw")
 
 
 def certified(head: HeadBound, n: int, tau: float | None, eps: float) -> Record:
@@ -80,20 +80,15 @@ def margin_fields(told: Margins) -> Record:
     """Margins, escape and residence of a state at a temperature."""
     never = "the token of a site is never drawn, or none but it"
     gamma = [value if np.isfinite(value) else None for value in told.gamma.tolist()]
-    return {"gamma": gamma, **_told(told.margin, "margin", never), "escape": told.escape,
+    return {"gamma": gamma, **nullable("margin", told.margin, never), "escape": told.escape,
             **bound_fields("escape_bound", told.bound),
-            **_told(told.residence, "residence", "the state is never left at this tau")}
+            **nullable("residence", told.residence, "the state is never left at this tau")}
 
 
 def matrices(matrix: Matrix, moved: Matrix) -> Record:
     """c_ij and D_ij, row i the site whose conditional moves, column j the site that is changed."""
     whole = [[value if np.isfinite(value) else None for value in row] for row in moved.tolist()]
     return {"matrix": matrix.tolist(), "oscillations": whole}
-
-
-def _told(value: float, name: str, reason: str) -> Record:
-    """A number, or null with its reason where it is infinite."""
-    return {name: value} if np.isfinite(value) else {name: None, f"{name}_reason": reason}
 
 
 def allowed_field(allow: tuple[str, ...] | None) -> Record:
@@ -175,10 +170,9 @@ class Tally:
             brackets: Record | None = None
             if self.options.keep_mb:
                 brackets = {name: crossing.bracket(k)._asdict() for k, name in enumerate(("row", "column", "spectral"))}
-            reason = {} if brackets else {"crossing_reason": "not looked for with --keep-mb 0"}
             yield {"type": "summary", "of": "influence", "over": "length", "run": run, "n": kind.n, "estimate": "lower",
                    **allowed_field(kind.allow), "sites": list(kind.sites), "draw": self.options.draw,
-                   "crossing": brackets, **reason,
+                   **nullable("crossing", brackets, "not looked for with --keep-mb 0"),
                    **certified(head, crossing.n, None, eps)}
 
     def _typical(self, group: _Group) -> Record:
@@ -190,6 +184,6 @@ class Tally:
         if len(set(names)) < 2 and len(set(group.chains)) > 1:
             over, names = "chains", group.chains
         found, count = mean_over(names, group.contractions)
-        reason = {"contraction_reason": found.reason} if found.reason else {}
         return {"contraction": found.value, "contraction_low": found.low, "contraction_high": found.high,
-                "contraction_over": over, "contraction_count": count, **reason}
+                "contraction_over": over, "contraction_count": count,
+                **optional_reason("contraction_reason", found.reason)}
