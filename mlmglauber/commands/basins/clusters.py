@@ -9,6 +9,7 @@ from mlmglauber.commands.basins.examples import run_record
 from mlmglauber.commands.basins.options import BasinsOptions
 from mlmglauber.commands.basins.run import Job
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.nullable import nullable
 from mlmglauber.measures.regions.clustering import cluster
 from mlmglauber.measures.regions.labelling import NO_NAME, unit_of
 from mlmglauber.stream.errors import MlmError, RecordError
@@ -57,9 +58,8 @@ class Clustering(Job):
         self.names = tuple(str(k + 1) for k in range(count))
         rows = [{"basin": name, "size": int(size), "nearest": self._records[sound[nearest]][1].get("text")}
                 for name, size, nearest in zip(self.names, clusters.sizes, clusters.nearest, strict=True)]
-        fields: Record = {"clusters": rows, "silhouette": clusters.silhouette}
-        if clusters.silhouette is None:
-            fields["silhouette_reason"] = "each vector is a cluster of its own, or the sample is in one"
+        fields: Record = {"clusters": rows} | nullable("silhouette", clusters.silhouette,
+                                                       "each vector is a cluster of its own, or the sample is in one")
         asked = {"method": "k-means", "clusters": count, "seed": self.options.seed}
         self._write_head(run_record(asked, self.identity, [clusters.sizes.tolist()], fields))
         return [int(member) for member in clusters.members]

@@ -10,6 +10,7 @@ from mlmglauber.commands.shared.chain_models import ChainModels
 from mlmglauber.commands.shared.chain_run import ChainRun
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs
+from mlmglauber.commands.shared.nullable import nullable, with_reasons
 from mlmglauber.dynamics.glauber import NotFiniteError
 from mlmglauber.measures.exact.agreement import agreement, spacing, thinned
 from mlmglauber.measures.exact.finite_chain import FiniteChain, attractors
@@ -47,26 +48,19 @@ def records(inputs: Inputs, options: ExactOptions, text: Input, space: Restricti
         yield text.answer(record)
 
 
-def _with_reasons(values: Record, reasons: Record) -> Record:
-    """Fields, with `NAME_reason` for each that is null and has a reason."""
-    missing = {name: reason for name, reason in reasons.items() if name in values and values[name] is None}
-    return values | {f"{name}_reason": reason for name, reason in missing.items()}
-
-
 def _law(exact: Exact, model: TextModel, space: Restriction, count: int) -> Record:
     if exact.law is None:
-        return _with_reasons({"likeliest": None, "basin": None}, exact.reasons)
+        return with_reasons({"likeliest": None, "basin": None}, exact.reasons)
     states = []
     for state in np.argsort(-exact.law, kind="stable")[:count].tolist():
         ids, escape = space.ids(state), float(exact.escape[state])
-        states.append(_with_reasons({"text": model.decode(ids), "ids": ids, "probability": float(exact.law[state]),
-                             "escape": escape, "residence": 1 / escape if escape > 0 else None},
-                            {"residence": "the state is never left"}))
+        states.append({"text": model.decode(ids), "ids": ids, "probability": float(exact.law[state]), "escape": escape,
+                       **nullable("residence", 1 / escape if escape > 0 else None, "the state is never left")})
     basin = exact.basin
     assert basin is not None
     fields = {"states": basin.states, "mass": basin.mass, "conductance": basin.conductance}
     error = {} if exact.error is None else {"law_error": exact.error}
-    return {"likeliest": states, **error, "basin": _with_reasons(fields, {"conductance": basin.reason})}
+    return {"likeliest": states, **error, "basin": with_reasons(fields, {"conductance": basin.reason})}
 
 
 def _mixing(exact: Exact, start: int | None) -> Record:
@@ -77,7 +71,7 @@ def _mixing(exact: Exact, start: int | None) -> Record:
         bounds = {"tmix_low": mixing.low, "tmix_high": mixing.high}
         fields |= {name: bound for name, bound in bounds.items() if bound is not None}
     reason = mixing.reason or "over the longest time that was followed"
-    return _with_reasons(fields, {"tmix": reason, "second_modulus": second.reason,
+    return with_reasons(fields, {"tmix": reason, "second_modulus": second.reason,
                         "tmix_text": reason if start is not None else "the text is none of the states"})
 
 
@@ -85,7 +79,7 @@ def _influence(exact: Exact, matrix: bool) -> Record:
     c = exact.influences
     fields = {"alpha": exact.alpha, "row_sums": c.sum(axis=1).tolist(), "column_sums": c.sum(axis=0).tolist(),
             "spectral_radius": exact.spectral_radius, "bound": exact.bound}
-    return _with_reasons(fields | ({"influences": c.tolist()} if matrix else {}), exact.reasons)
+    return with_reasons(fields | ({"influences": c.tolist()} if matrix else {}), exact.reasons)
 
 
 def _incompatibility(exact: Exact, deltas: Rectangles, tau: float) -> Record:
@@ -94,7 +88,7 @@ def _incompatibility(exact: Exact, deltas: Rectangles, tau: float) -> Record:
     fields = {"rectangles": deltas.number, "mean_abs_delta": mean, "max_abs_delta": largest,
             "entropy_production": exact.entropy_production, "scan_tv": exact.scan_tv, "reversible": exact.reversible}
     reason = deltas.reason or "delta / tau has no limit at tau = 0"
-    return _with_reasons(fields, {"mean_abs_delta": reason, "max_abs_delta": reason, **exact.reasons})
+    return with_reasons(fields, {"mean_abs_delta": reason, "max_abs_delta": reason, **exact.reasons})
 
 
 class Sampled:

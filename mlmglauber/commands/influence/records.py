@@ -7,6 +7,7 @@ import numpy as np
 
 from mlmglauber.commands.influence.options import InfluenceOptions
 from mlmglauber.commands.shared.inputs import Input
+from mlmglauber.commands.shared.nullable import nullable, optional_reason
 from mlmglauber.commands.traps.margins import bound_fields
 from mlmglauber.measures.influence.context import Compared
 from mlmglauber.measures.influence.crossing import Crossing, Room
@@ -52,7 +53,7 @@ def sizes(matrix: Matrix, moved: Matrix, tau: float, eps: float) -> Record:
     }
     if min(record["tmix_if_alpha"] or 0, record["tmix_if_alpha_column"] or 0) == 0:
         record["tmix_reason"] = ABOVE
-    return record | _finite(float(moved.max()), "oscillation", "a token has probability 0 in one of two contexts") | {
+    return record | nullable("oscillation", float(moved.max()), "a token has probability 0 in one of two contexts") | {
         "alpha_oscillation": alphas(above).row}
 
 
@@ -60,8 +61,7 @@ def typical(draw: str, value: float | None) -> Record:
     """The contraction of the pairs of one context; null if the replacements are chosen, not drawn."""
     if draw not in TYPICAL:
         return {"contraction": None, "contraction_reason": f"the replacements of --draw {draw} are chosen, not typical"}
-    reason = {} if value is not None else {"contraction_reason": "there is no other token to draw"}
-    return {"contraction": value, **reason}
+    return nullable("contraction", value, "there is no other token to draw")
 
 
 def certified(head: HeadBound, n: int, tau: float | None, eps: float) -> Record:
@@ -81,20 +81,15 @@ def margin_fields(state: Margins) -> Record:
     """Margins, escape and residence of a state at a temperature."""
     never = "the token of a site is never drawn, or none but it"
     gamma = [value if np.isfinite(value) else None for value in state.gamma.tolist()]
-    return {"gamma": gamma, **_finite(state.margin, "margin", never), "escape": state.escape,
+    return {"gamma": gamma, **nullable("margin", state.margin, never), "escape": state.escape,
             **bound_fields("escape_bound", state.bound),
-            **_finite(state.residence, "residence", "the state is never left at this tau")}
+            **nullable("residence", state.residence, "the state is never left at this tau")}
 
 
 def matrices(matrix: Matrix, moved: Matrix) -> Record:
     """The fields of c_ij and D_ij; row i is the site whose conditional moves, column j the site that is changed."""
     whole = [[value if np.isfinite(value) else None for value in row] for row in moved.tolist()]
     return {"matrix": matrix.tolist(), "oscillations": whole}
-
-
-def _finite(value: float, name: str, reason: str) -> Record:
-    """A number, or null with its reason if it is infinite."""
-    return {name: value} if np.isfinite(value) else {name: None, f"{name}_reason": reason}
 
 
 def allowed_field(allow: tuple[str, ...] | None) -> Record:
@@ -176,10 +171,9 @@ class InfluenceTally:
             brackets: Record | None = None
             if self.options.keep_mb:
                 brackets = {name: crossing.bracket(k)._asdict() for k, name in enumerate(("row", "column", "spectral"))}
-            reason = {} if brackets else {"crossing_reason": "not looked for with --keep-mb 0"}
             yield {"type": "summary", "of": "influence", "over": "length", "run": run, "n": key.n, "estimate": "lower",
                    **allowed_field(key.allow), "sites": list(key.sites), "draw": self.options.draw,
-                   "crossing": brackets, **reason,
+                   **nullable("crossing", brackets, "not looked for with --keep-mb 0"),
                    **certified(head, crossing.n, None, eps)}
 
     def _typical(self, group: _Group) -> Record:
@@ -191,6 +185,6 @@ class InfluenceTally:
         if len(set(names)) < 2 and len(set(group.chains)) > 1:
             over, names = "chains", group.chains
         mean, count = mean_over(names, group.contractions)
-        reason = {"contraction_reason": mean.reason} if mean.reason else {}
         return {"contraction": mean.value, "contraction_low": mean.low, "contraction_high": mean.high,
-                "contraction_over": over, "contraction_count": count, **reason}
+                "contraction_over": over, "contraction_count": count,
+                **optional_reason("contraction_reason", mean.reason)}

@@ -9,6 +9,7 @@ import numpy as np
 from mlmglauber.commands.rect.options import RectOptions
 from mlmglauber.commands.shared.chain_run import ChainLaw, ChainRun
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.nullable import optional_reason
 from mlmglauber.commands.shared.table_output import shown, write_tables
 from mlmglauber.measures.rectangle.irreversibility import Production, of_chain, of_group
 from mlmglauber.stream.errors import RecordError
@@ -158,4 +159,4 @@ def _fields(production: Production) -> Record:
               "production_high": production.high, "interval": production.by,
               "production_halves": production.means and list(production.means),
               "boundary": production.boundary, "steps": production.steps, "changes": production.changes}
-    return fields | ({"production_reason": production.reason} if production.reason else {})
+    return fields | optional_reason("production_reason", production.reason)

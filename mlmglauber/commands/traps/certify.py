@@ -6,6 +6,7 @@ import numpy as np
 
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, texts_at_once
+from mlmglauber.commands.shared.nullable import nullable
 from mlmglauber.commands.traps.options import TrapsOptions
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.dynamics.token_copies import filled, thinned
@@ -147,8 +148,7 @@ def log_probs(model: TextModel, ids: Ids, sites: Ids) -> Floats:
 
 def full_fields(escape: float) -> Record:
     """For the state of n copies: the exact probability that one step leaves it, and the expected number of steps."""
-    return {"escape": escape, "expected": 1 / escape} if escape > 0 else {
-        "escape": escape, "expected": None, "expected_reason": "the state is never left"}
+    return {"escape": escape} | nullable("expected", 1 / escape if escape > 0 else None, "the state is never left")
 
 
 def certificate(n: int, levels: Sequence[Level | None]) -> Record:

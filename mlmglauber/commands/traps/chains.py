@@ -8,6 +8,7 @@ import numpy as np
 
 from mlmglauber.commands.shared.chain_run import ChainLaw, ChainRun
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.nullable import optional_reason
 from mlmglauber.commands.traps.margins import (
     TrapScorer,
     escape_fields,
@@ -190,4 +191,4 @@ class ChainsRun:
         ratio = holding_ratio(trap.beyond, margins.escape)
         return {"ratio": ratio.value, "ratio_low": ratio.low, "ratio_high": ratio.high,
                 "ratio_steps": trap.beyond.steps, "ratio_exits": trap.beyond.exits,
-                **({"ratio_reason": ratio.reason} if ratio.reason else {})}
+                **optional_reason("ratio_reason", ratio.reason)}

@@ -2,7 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from math import inf, isfinite
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from mlmglauber.commands.shared.chain_models import ChainModels
 from mlmglauber.commands.shared.chain_run import ChainRun
 from mlmglauber.commands.shared.inputs import Inputs
+from mlmglauber.commands.shared.nullable import nullable
 from mlmglauber.measures.traps.basin import LIMIT, State, basin_of
 from mlmglauber.measures.traps.margins import Margins, decided_rows, margins
 from mlmglauber.measures.traps.mutual_support import mutual_support
@@ -109,16 +110,16 @@ def basin_fields(model: TextModel, ids: State, tau: float, least: float, free: S
     if basin is None:
         return fields | dict.fromkeys(("margin", "escape", "bound", "expected")) | {
             "reason": f"more than {LIMIT} states lead from it through changes of chance {least:g} or more"}
-    return fields | _number("margin", basin.margin, "no step leaves the set" if basin.margin > 0
+    return fields | nullable("margin", basin.margin, "no step leaves the set" if basin.margin > 0
                             else "a token of its states is never drawn") | {"escape": basin.escape} | bound_fields(
-        "bound", basin.bound) | _number("expected", basin.expected, "the set is never left")
+        "bound", basin.bound) | nullable("expected", basin.expected, "the set is never left")
 
 
 def support_fields(model: TextModel, ids: State, free: Sequence[int], rows: int) -> Record:
     """The field `support`, how much each token supports each other one; null if the model has no mask token."""
     sites = checked_sites(model, ids, free)
     if model.mask_id is None:
-        return {"support": None, "support_reason": "the model has no mask token, so no two tokens can be hidden"}
+        return nullable("support", None, "the model has no mask token, so no two tokens can be hidden")
     try:
         support = mutual_support(model, np.array(ids), sites, model.mask_id, rows)
     except ValueError as error:
@@ -130,27 +131,21 @@ def margin_fields(state: Margins) -> Record:
     """The fields of a state at tau = 1: kind, margins, pseudo-log-likelihood, entropy."""
     fields: Record = {"kind": "perfect" if state.perfect else "approximate", "argmax": state.argmax,
                       **({"ties": state.ties} if state.ties else {})}
-    fields |= _number("margin", state.margin, "a token of the state is never drawn" if state.margin < 0
+    fields |= nullable("margin", state.margin, "a token of the state is never drawn" if state.margin < 0
                       else "no other token is allowed")
     fields["gamma"] = [gamma if isfinite(gamma) else None for gamma in state.gamma.tolist()]
-    return fields | _number("pll", state.pll, "a token of the state is never drawn") | {"entropy": state.entropy}
+    return fields | nullable("pll", state.pll, "a token of the state is never drawn") | {"entropy": state.entropy}
 
 
 def escape_fields(state: Margins) -> Record:
     """The probability that one step leaves the state, at the margins' temperature, and what follows from it."""
-    return ({"escape": state.escape} | _number("expected", state.residence, "the state is never left")
+    return ({"escape": state.escape} | nullable("expected", state.residence, "the state is never left")
             | bound_fields("bound", state.bound))
 
 
 def bound_fields(name: str, bound: float) -> Record:
     """A bound on a probability; null with the reason where it is 1 or above and so excludes nothing."""
-    return {name: bound} if bound < 1 else {name: None, f"{name}_reason": "it is 1 or above and says nothing"}
-
-
-def _number(name: str, value: float, reason: str) -> Record:
-    if value in (inf, -inf):
-        return {name: None, f"{name}_reason": reason}
-    return {name: value}
+    return nullable(name, bound if bound < 1 else None, "it is 1 or above and says nothing")
 
 
 def repetition_fields(ids: State) -> Record:

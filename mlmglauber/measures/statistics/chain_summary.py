@@ -1,4 +1,4 @@
-"""What the written states of chains say at a glance: how many there are, and how far chains went from their first."""
+"""A short summary of written states: how many there are, and how far chains are from their first state."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ Ids = NDArray[np.int64]
 
 
 class WrittenChain:
-    """The written states of one chain, one after the other; two of them are held."""
+    """Counts the written states of one chain; holds two of them."""
 
     def __init__(self, step: int, ids: Ids) -> None:
         self.first = self.last = ids
@@ -32,10 +32,10 @@ class WrittenChain:
 class Chains(NamedTuple):
     """Chains of one temperature and length.
 
-    steps: that every chain made. moved: share of the states, first ones left out, that differ from the one before, None
-    where there is no other. distance: mean share of sites at which the last state differs from the first. unmoved:
-    chains whose states were all the same. pll: mean pseudo-log-likelihood a token of the last states that tell it, in
-    nats.
+    steps: number of steps that every chain made. moved: share of the states, first ones left out, that differ from the
+    state before; None where each chain has one state. distance: mean share of sites at which the last state differs
+    from the first. unmoved: number of chains whose states are all equal. pll: mean over the last states that have a
+    pseudo-log-likelihood, in nats per token; None where no state has one.
     """
 
     chains: int
@@ -48,10 +48,10 @@ class Chains(NamedTuple):
 
 
 def summarise(chains: Sequence[WrittenChain]) -> Chains:
-    """What chains of one length say together."""
+    """The summary of one chain or more, all of one length."""
     later = sum(chain.count - 1 for chain in chains)
-    told = [chain.pll / len(chain.last) for chain in chains if chain.pll is not None]
+    plls = [chain.pll / len(chain.last) for chain in chains if chain.pll is not None]
     return Chains(len(chains), min(chain.step for chain in chains), sum(chain.count for chain in chains),
                   sum(chain.moves for chain in chains) / later if later else None,
                   float(np.mean([chain.distance for chain in chains])), sum(not chain.moves for chain in chains),
-                  float(np.mean(told)) if told else None)
+                  float(np.mean(plls)) if plls else None)

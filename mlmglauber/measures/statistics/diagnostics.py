@@ -1,7 +1,7 @@
-"""How much a set of chains tells: effective sample sizes, R-hat, autocorrelations. arviz-stats does the statistics.
+"""Convergence diagnostics of chains: effective sample sizes, R-hat, autocorrelations, computed by arviz-stats.
 
-A frozen chain has no effective sample size, and chains that are each stuck at another value have not converged:
-where a number would mislead it is None, and `reason` says why.
+A frozen chain has no effective sample size, and chains that are stuck at different values have not converged: where a
+number would mislead it is None, and `reason` says why.
 """
 
 from collections.abc import Hashable, Sequence
@@ -11,31 +11,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 MIN_DRAWS = 4
-"""Minimum number of draws a chain for R-hat."""
+"""Minimum number of draws per chain for R-hat."""
 ENOUGH_DRAWS = 10
-"""Minimum number of draws a chain for effective sample sizes: with fewer, the estimator returns its own cap."""
+"""Minimum number of draws per chain for effective sample sizes: with fewer, the estimator returns its own maximum."""
 LONG_ENOUGH = 50
-"""An autocorrelation time is reliable from so many times its own length on (Sokal 1997; the default of emcee)."""
+"""Minimum length of a chain, in autocorrelation times, for a reliable one (Sokal 1997; the default of emcee)."""
 TAILS = (0.05, 0.95)
-"""The quantiles that ess_tail is about."""
+"""The quantiles whose effective sample size is ess_tail."""
 
 
 class Diagnostics(NamedTuple):
-    """Of M chains of N draws of one number.
+    """Diagnostics of M chains of N draws of one number.
 
     ess_bulk, ess_tail: effective sample sizes (Vehtari et al. 2021), in draws. rhat_rank: rank-normalised split R-hat,
-    the larger of bulk and folded; rhat_split: plain split R-hat; rhat_basic: R-hat of whole chains, which does not see
-    a drift that all share. rhat_nested: rank-normalised split R-hat of superchains, the chains of one text (Margossian
-    et al. 2024), which many short chains may use; nested_reason says why there is none. mcse_mean: Monte Carlo standard
-    error of the mean. iat: integrated autocorrelation time, M N / ESS of the mean, in draws; iat_reliable:
-    N >= 50 iat. acf: autocorrelations at lags of 1, 2, 4, 8, ... draws, up to N / 2. frozen: all draws of every chain
-    are equal; frozen_chains: how many chains are. converged: rhat_rank < 1.01.
+    the larger of bulk and folded; rhat_split: plain split R-hat; rhat_basic: R-hat of whole chains, which misses a
+    drift that all chains share. rhat_nested: rank-normalised split R-hat of superchains, the chains of one text
+    (Margossian et al. 2024), suited to many short chains; nested_reason says why it is None. mcse_mean: Monte Carlo
+    standard error of the mean. iat: integrated autocorrelation time, M N / ESS of the mean, in draws; iat_reliable:
+    N >= 50 iat. acf: autocorrelations at lags of 1, 2, 4, 8, ... draws, up to N / 2. frozen: whether each chain is
+    constant; frozen_chains: number of constant chains. converged: rhat_rank < 1.01.
 
-    reason, the first that holds: "not_finite"; "constant_chain"; "stuck_at_different_values", chains or halves of
-    chains that are each constant, so that R-hat is infinite; "one_chain" has rhat_split alone; "too_few_draws": under
-    4 there is no R-hat, under 10 no effective sample size, iat or mcse_mean; "capped": an effective sample size is at
-    the largest value that its estimator gives, S log10(S) of S draws, which measures nothing; "constant_tail", more
-    than one draw in twenty at the largest value, so no ess_tail.
+    reason, the first that holds: "not_finite"; "constant_chain"; "stuck_at_different_values": chains or halves of
+    chains are constant at different values, so that R-hat is infinite; "one_chain": only rhat_split is defined;
+    "too_few_draws": under 4 there is no R-hat, under 10 no effective sample size, iat or mcse_mean; "capped": an
+    effective sample size is at its estimator's maximum, S log10(S) for S draws, and measures nothing; "constant_tail":
+    over 5 % of the draws are at the largest value, so there is no ess_tail.
     """
 
     chains: int
@@ -58,15 +58,15 @@ class Diagnostics(NamedTuple):
 
 
 def is_constant(series: NDArray[np.float64]) -> bool:
-    """Whether max - min <= 1e-12 max|x|: a variance is no test, that of 1000 equal float32 numbers is not 0."""
+    """Whether max - min <= 1e-12 max|x|. A variance is not used: that of 1000 equal float32 numbers is not 0."""
     return bool(np.ptp(series) <= 1e-12 * np.abs(series).max())
 
 
 def diagnose(series: NDArray[np.float64], texts: Sequence[Hashable] | None = None) -> Diagnostics:
     """Diagnostics of an (M, N) array: M independent chains, N draws each.
 
-    texts: (M,) the text that each chain starts from. The chains of a text are the superchains of rhat_nested: the same
-    number of each text, two or more; where texts have different numbers of chains, the first ones of each.
+    texts: (M,) the text that each chain starts from. The chains of a text form a superchain of rhat_nested, which needs
+    equal numbers of chains, two or more: where texts have different numbers, the first chains of each text count.
 
     >>> diagnose(np.full((2, 100), 0.5)).reason
     'constant_chain'
@@ -88,7 +88,7 @@ def diagnose(series: NDArray[np.float64], texts: Sequence[Hashable] | None = Non
     # arviz-stats takes any range below 1e-15 for constant, and a constant series for M N independent draws.
     series = (series - series.min()) / spread
     found = none._replace(**_rhats(series), **_nested(series, texts), acf=autocorrelations(series))
-    if stuck:  # a frozen chain has no effective sample size, so neither have they together
+    if stuck:  # with a frozen chain, the chains together have no effective sample size either
         return found._replace(reason="constant_chain", converged=False)
     if draws < ENOUGH_DRAWS:
         return found._replace(reason=found.reason or "too_few_draws")
@@ -133,7 +133,7 @@ def autocorrelations(series: NDArray[np.float64]) -> list[dict[str, float]]:
 
 
 def _nested(series: NDArray[np.float64], texts: Sequence[Hashable] | None) -> dict[str, Any]:
-    """rhat_nested of a series that is not constant, and why there is none."""
+    """rhat_nested of a series that is not constant, or the reason why it is None."""
     if texts is None:
         return {}
     of_text: dict[Hashable, list[int]] = {}
@@ -151,7 +151,7 @@ def _nested(series: NDArray[np.float64], texts: Sequence[Hashable] | None) -> di
 
 
 def _rhats(series: NDArray[np.float64]) -> dict[str, Any]:
-    """The R-hat fields of a series that is not constant, `converged`, and the reason where R-hat is none."""
+    """The R-hat fields of a series that is not constant, `converged`, and the reason why an R-hat is None."""
     chains, draws = series.shape
     if chains == 1:
         # arviz-stats 0.8 refuses one chain. Its plain R-hat of the two halves is what its split R-hat would be.
@@ -170,14 +170,14 @@ def _rhats(series: NDArray[np.float64]) -> dict[str, Any]:
 
 
 def _constant_tail(series: NDArray[np.float64]) -> bool:
-    """Whether all draws are at or below the upper quantile: arviz-stats would count M N independent ones."""
+    """Whether all draws are at or below the upper quantile; arviz-stats would count them as independent."""
     return bool(np.quantile(series, TAILS[1]) >= series.max())
 
 
 def _arviz(name: str, series: NDArray[np.float64], method: str, **more: Any) -> float:
     from arviz_stats.base import array_stats  # type: ignore[attr-defined]
 
-    with np.errstate(divide="ignore", invalid="ignore"):  # R-hat of stuck chains is infinite, and said to be so
+    with np.errstate(divide="ignore", invalid="ignore"):  # R-hat of stuck chains is infinite, which is handled
         return float(getattr(array_stats, name)(series, chain_axis=0, draw_axis=1, method=method, **more))
 
 

@@ -1,19 +1,19 @@
-"""The one 95 % interval of every command: a bootstrap over texts with Student's t.
+"""The 95 % interval that every command uses: a cluster bootstrap over texts with Student's t.
 
-The chains, pairs, rectangles and contexts of one text depend on each other, so the text is the unit that is resampled
-(a cluster bootstrap); a text is named by its id, the same in all runs. A statistic is a function of how often each of
-T texts is counted; RESAMPLES draws of these counts give its standard error s, on the scale on which it is nearly
-symmetric, and the interval is
+The chains, pairs, rectangles and contexts of one text depend on each other, so texts are resampled as clusters; a text
+is identified by its id in all runs. A statistic is a function of how often each of T texts is counted. RESAMPLES draws
+of these counts give its standard error s, on the scale f on which it is nearly symmetric, and the interval is
 
     f(value) +- t(0.975; T - 1) sqrt(T / (T - 1)) s,      f = log for times, sizes and ratios, else the identity;
 
-of a share it is Wilson's score interval with the same t and the effective number value (1 - value) / s^2 of trials.
+For a share the interval is Wilson's score interval with the same t and value (1 - value) / s^2 as the effective number
+of trials.
 
-Percentiles of the same draws are too narrow where texts are few (they hold the truth in 49 % of studies of 2 texts and
-in 81 to 87 % of 7 to 8). The factor is the small-sample correction of Hesterberg (2015, The American Statistician 69,
-371-386), here of the standard error instead of the percentiles. The coverage that was measured for each statistic
-stands in mlm-glauber(7). With 2 texts it is under 90 % for censored medians; real texts may differ more than those of
-the simulation, so there is no interval below FEWEST.
+Percentiles of the same draws are too narrow for few texts: they contain the truth in 49 % of studies of 2 texts and in
+81 to 87 % of studies of 7 to 8. The factor is the small-sample correction of Hesterberg (2015, The American
+Statistician 69, 371-386), applied to the standard error instead of the percentiles. mlm-glauber(7) gives the measured
+coverage of each statistic. With 2 texts it is under 90 % for censored medians, and real texts may differ more than
+simulated ones, so there is no interval for fewer than FEWEST texts.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -25,16 +25,17 @@ from numpy.typing import NDArray
 Values = NDArray[np.float64]
 Scale = Literal["log", "plain", "share"]
 Statistic = Callable[[Values], Values]
-"""(R, T) counts of each text in each resample to the (R, ...) values: infinite where it is beyond what was watched,
-not-a-number where the counted texts tell nothing."""
+"""From the (R, T) counts of T texts in R resamples to (R, ...) values: infinite for a value that was not reached, NaN
+where the counted texts do not determine it."""
 
 FEWEST = 4
-"""Minimum number of texts of an interval: twice the number at which its coverage, as measured, is under 90 %."""
+"""Minimum number of texts for an interval: twice the number at which the measured coverage is under 90 %."""
 RESAMPLES = 1000
+"""Number of bootstrap resamples."""
 LOST = 0.05
-"""Maximum share of resamples that may tell nothing."""
+"""Maximum share of resamples in which the statistic may be NaN."""
 FLAT = 1e-12
-"""A spread below that share of the value is rounding."""
+"""Maximum spread of a statistic, relative to its value, that counts as rounding."""
 
 TOO_FEW = f"an interval needs {FEWEST} texts"
 NO_SPREAD = "no interval: all resamples of texts agree"
@@ -42,9 +43,9 @@ NOT_REACHED = ": not reached in too many resamples of texts"
 
 
 class Interval(NamedTuple):
-    """A value with its 95 % interval; what cannot be told is None, and `reason` says why.
+    """A value with its 95 % interval; a part that is not known is None, and `reason` says why.
 
-    An end is None also where the interval is open on that side: the reason then begins "low" or "high".
+    An end is also None where the interval is open on that side; the reason then begins with "low" or "high".
     """
 
     value: float | None
@@ -67,8 +68,8 @@ def interval(statistic: Statistic, total: int, scale: Scale = "log", *, texts: i
              seed: int = 0) -> Interval:
     """The value of a statistic over all `total` texts and its interval.
 
-    texts: on how many texts the value stands, where that is fewer: of several lengths, those of the one with the
-    fewest. An infinite value is one that was not reached: None, with the end towards it open.
+    texts: number of texts that determine the value, where it is smaller than total: for several lengths, that of the
+    length with the fewest. An infinite value was not reached: it becomes None, with the end towards it open.
 
     >>> x = np.array([1.0, 2.0, 4.0, 8.0, 2.0, 4.0])
     >>> found = interval(lambda counts: counts @ x / counts.sum(axis=1), len(x))
@@ -82,10 +83,10 @@ def interval(statistic: Statistic, total: int, scale: Scale = "log", *, texts: i
 
 
 def from_draws(value: float, draws: Values, texts: int, scale: Scale = "log") -> Interval:
-    """The interval of a value that stands on so many texts, from the (R,) values of the resamples."""
-    told = value if np.isfinite(value) else None
+    """The interval of a value that `texts` texts determine, from its (R,) values in the resamples."""
+    known = value if np.isfinite(value) else None
     if texts < FEWEST:
-        return Interval(told, None, None, f"{TOO_FEW}, there are {texts}")
+        return Interval(known, None, None, f"{TOO_FEW}, there are {texts}")
     low, high = (float(end) for end in ends(np.array(value), draws, texts, scale))
     reason = None
     if np.isnan(low):
@@ -93,39 +94,40 @@ def from_draws(value: float, draws: Values, texts: int, scale: Scale = "log") ->
         reason = f"no interval: over {LOST:.0%} of the resamples of texts tell nothing" if lost else NO_SPREAD
     elif np.isinf(low) or np.isinf(high):
         reason = " and ".join(name for name, end in (("low", low), ("high", high)) if np.isinf(end)) + NOT_REACHED
-    return Interval(told, low if np.isfinite(low) else None, high if np.isfinite(high) else None, reason)
+    return Interval(known, low if np.isfinite(low) else None, high if np.isfinite(high) else None, reason)
 
 
 def between(least: Interval, most: Interval) -> Interval:
-    """The interval of a value that lies anywhere from one estimate to another, as of times seen between two looks.
+    """The interval of a value that lies between two estimates, as for times that are known between two records.
 
-    value: the upper estimate; low: the low end of the lower one; high: the high end of the upper one.
+    value: the upper estimate; low: the low end of the lower estimate; high: the high end of the upper one.
 
     >>> between(Interval(1.0, 0.5, 2.0, None), Interval(16.0, 12.0, 20.0, None))
     Interval(value=16.0, low=0.5, high=20.0, reason=None)
     """
     reasons = [(end, found.reason) for end, found, known in (("low", least, least.low), ("high", most, most.high))
                if known is None and found.reason is not None]
-    told = {reason if reason.startswith(("low", "high")) else f"{end}: {reason}" for end, reason in reasons}
+    named = {reason if reason.startswith(("low", "high")) else f"{end}: {reason}" for end, reason in reasons}
     whole = {reason for _, reason in reasons}
-    reason = whole.pop() if len(reasons) == 2 and len(whole) == 1 else "; ".join(sorted(told, reverse=True)) or None
+    reason = whole.pop() if len(reasons) == 2 and len(whole) == 1 else "; ".join(sorted(named, reverse=True)) or None
     return Interval(most.value, least.low, most.high, reason)
 
 
 def resamples(total: int, seed: int = 0) -> Values:
-    """(RESAMPLES, total): how often each text is counted when as many as there are are drawn with replacement."""
+    """(RESAMPLES, total) how often each text is counted when `total` texts are drawn with replacement."""
     drawn = np.random.default_rng(seed).multinomial(total, np.full(total, 1 / total), RESAMPLES)
     return drawn.astype(np.float64)
 
 
 def ends(value: Values, draws: Values, texts: int | Values, scale: Scale) -> tuple[Values, Values]:
-    """Low and high ends for values (...), from their draws (R, ...) over so many texts, FEWEST or more.
+    """Low and high ends for values (...), from their draws (R, ...) in resamples of `texts` texts, FEWEST or more.
 
-    An end is infinite where more draws are than the percentile interval with the same correction leaves out; the other
-    end is then from the spread of the draws on its own side. Not-a-number: no interval, for want of spread or because
-    over LOST of the draws tell nothing. Under "log" a value with a draw of 0 is taken on the plain scale, cut at 0.
-    A "share" lies in [0, 1] in every text. Where it is 0 or 1 in all, the far end is the exact one of that many texts,
-    1 - 0.025^(1/T) away, which holds for any law on [0, 1]; where all agree on another value, each is one trial.
+    An end is infinite where more draws are infinite than the percentile interval with the same correction leaves out;
+    the other end then comes from the spread of the draws on its own side. The ends are NaN where the draws have no
+    spread, or over LOST of them are NaN. On the "log" scale, a value with a draw of 0 is treated on the plain scale and
+    its interval is cut at 0. A "share" lies in [0, 1] for every text. Where it is 0 (or 1) for all texts, the far end
+    is exact for T texts: it is 1 - 0.025^(1/T) away, whatever the distribution on [0, 1]. Where all texts agree on
+    another value, each text counts as one trial.
     """
     from scipy.stats import norm, t
 
@@ -146,8 +148,8 @@ def ends(value: Values, draws: Values, texts: int | Values, scale: Scale) -> tup
         down = np.where(open_low, -np.inf, -reach * np.where(open_high, below, both))
         up = np.where(open_high, np.inf, reach * np.where(open_low, above, both))
         low, high = (np.where(logs, value * np.exp(end), value + end) for end in (down, up))
-        # A value that was not reached has the percentile with the same correction for its one end.
-        ordered = np.sort(draws, axis=0)  # not-a-numbers come last
+        # The known end of a value that was not reached is a percentile with the same correction.
+        ordered = np.sort(draws, axis=0)  # NaN comes last
         low = np.where(value == np.inf, _at(ordered, np.ceil(spare * count) - 1), low)
         high = np.where(value == -np.inf, _at(ordered, np.ceil((1 - spare) * count) - 1), high)
         flat = np.isfinite(x) & ~open_low & ~open_high & (both <= FLAT * np.abs(x))
@@ -160,7 +162,7 @@ def ends(value: Values, draws: Values, texts: int | Values, scale: Scale) -> tup
 
 
 def _wilson(value: Values, error: Values, texts: Values, quantile: Values) -> tuple[Values, Values]:
-    """Wilson's score interval of shares with a standard error; not-a-number for no spread."""
+    """Wilson's score interval of shares from their standard errors; an error of NaN stands for no spread."""
     trials = value * (1 - value) * (texts - 1) / texts / error**2
     trials = np.where(np.isnan(error), texts, np.maximum(trials, 1))
     square = quantile**2 / trials
@@ -172,9 +174,10 @@ def _wilson(value: Values, error: Values, texts: Values, quantile: Values) -> tu
 
 
 class Ratio(NamedTuple):
-    """value, low, high and the number of texts with something to divide by, of one shape.
+    """Arrays of one shape: ratios, the ends of their intervals, and numbers of texts with a denominator above 0.
 
-    Not-a-number where there is nothing to divide by, or no interval; an end is infinite where it is open on that side.
+    A ratio is NaN where all denominators are 0, an end is NaN where there is no interval, and infinite where the
+    interval is open on that side.
     """
 
     value: Values
@@ -183,22 +186,22 @@ class Ratio(NamedTuple):
     texts: Values
 
     def at(self, place: Any) -> Interval:
-        """One of them."""
+        """The ratio at a place of the arrays."""
         texts, (value, low, high) = int(self.texts[place]), (float(part[place]) for part in self[:3])
         reason = None
         if np.isnan(low) and np.isfinite(value):
             reason = NO_SPREAD if texts >= FEWEST else f"{TOO_FEW}, there are {texts}"
         elif np.isinf(high):
             reason = f"high{NOT_REACHED}"
-        told = [end if np.isfinite(end) else None for end in (value, low, high)]
-        return Interval(told[0], told[1], told[2], reason)
+        known = [end if np.isfinite(end) else None for end in (value, low, high)]
+        return Interval(known[0], known[1], known[2], reason)
 
 
 def ratio(numerators: NDArray[np.number], denominators: NDArray[np.number], scale: Scale = "log",
           seed: int = 0) -> Ratio:
-    """sum(numerators) / sum(denominators) over T texts, (T, ...), each with its interval over texts.
+    """sum(numerators) / sum(denominators) over T texts, (T, ...), each with its 95 % interval over texts.
 
-    Texts with nothing to divide by count for nothing: a ratio stands on the others.
+    Texts whose denominator is 0 do not count.
 
     >>> ratio(np.zeros((4, 1)), np.ones((4, 1)), "share").high.round(3)
     array([0.602])

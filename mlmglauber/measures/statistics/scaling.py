@@ -1,4 +1,4 @@
-"""How times scale with the length of a text: T = C n ln n, the time in which hot chains mix."""
+"""How times scale with the number n of sites: T = C n ln n, the order of the mixing time of hot chains."""
 
 from collections.abc import Sequence
 from math import log
@@ -12,12 +12,12 @@ from mlmglauber.measures.statistics.survival import medians
 
 
 def n_log_n(n: int) -> float | None:
-    """n ln n, the unit of time in which hot chains mix; one site has none."""
+    """n ln n, the unit in which times of n sites are compared; None for one site, where it is 0."""
     return n * log(n) if n > 1 else None
 
 
 class Times(NamedTuple):
-    """Times at one n: that of each chain or pair or, where censored, how long it was watched; and its text."""
+    """Times at one n: of each chain or pair its time (where censored, how long it was watched) and its text."""
 
     n: int
     times: NDArray[np.float64]
@@ -28,9 +28,9 @@ class Times(NamedTuple):
 def fit_c(groups: Sequence[Times], seed: int = 0) -> Interval:
     """C in T = C n ln n, from the Kaplan-Meier median time at each n.
 
-    Least squares through the origin, each n weighted by its number of times; with one n it is median / (n ln n). One
-    resample of texts serves all lengths, since the times of a text at several lengths depend on each other. None where
-    a median was not reached, since more than half of the times are censored there: C is then larger than could be seen.
+    Least squares through the origin, each n weighted by its number of times; for one n it is median / (n ln n). All
+    lengths use the same resamples of texts, since the times of a text at several lengths depend on each other. None
+    where more than half of the times are censored at some n: C is then larger than the data can show.
 
     >>> times = Times(10, np.array([20.0, 23.0, 30.0, 26.0]), np.zeros(4, bool), "abcd")
     >>> round(fit_c([times]).value, 6)
@@ -53,14 +53,14 @@ def fit_c(groups: Sequence[Times], seed: int = 0) -> Interval:
 
 
 def text_places(groups: Sequence[Times]) -> tuple[list[NDArray[np.intp]], int]:
-    """The number of each time's text, for each length, and how many texts all lengths have together."""
+    """The index of each time's text, for each length, and the number of texts of all lengths together."""
     places, total = places_of([text for group in groups for text in group.texts])
     ends = np.cumsum([len(group.texts) for group in groups])
     return np.split(places, ends[:-1]), total
 
 
 def over_lengths(groups: Sequence[Times]) -> tuple[list[Statistic], int, int]:
-    """The medians of each length as functions of the same counts of texts, all texts, and the fewest of a length."""
+    """Median functions of each length, on the same counts of texts; the number of texts; the fewest of a length."""
     places, total = text_places(groups)
     found = [medians(group.times, group.censored, own, total) for group, own in zip(groups, places, strict=True)]
     return found, total, min(len(set(group.texts)) for group in groups)

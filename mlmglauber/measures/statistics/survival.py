@@ -1,4 +1,4 @@
-"""Times that may be censored: how long until something happened, when some were not watched long enough."""
+"""Survival analysis of times that may be censored: Kaplan-Meier curves, their quantiles and intervals of medians."""
 
 from collections.abc import Hashable, Sequence
 from typing import NamedTuple
@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from mlmglauber.measures.statistics.intervals import Interval, Statistic, interval, places_of
 
 BLOCK = 1 << 20
-"""Numbers worked on at a time."""
+"""Number of array entries that are processed at a time."""
 HALF = 0.5 + 1e-12
-"""A survival of 1/2, rounding allowed for."""
+"""1/2 with a margin for rounding."""
 
 
 class Survival(NamedTuple):
-    """The Kaplan-Meier curve: S(t) just after each time, and its median, None where it does not come down to 1/2."""
+    """The Kaplan-Meier curve: S(t) just after each time, and its median, None where S stays above 1/2."""
 
     times: NDArray[np.float64]
     survival: NDArray[np.float64]
@@ -32,9 +32,9 @@ class Survival(NamedTuple):
 def kaplan_meier(
     times: Sequence[float] | NDArray[np.float64], censored: Sequence[bool] | NDArray[np.bool_]
 ) -> Survival:
-    """Kaplan-Meier estimate by scipy.stats.ecdf. The interval of its median is that of median_interval.
+    """Kaplan-Meier estimate by scipy.stats.ecdf; median_interval gives the interval of its median.
 
-    times: (N,) when it happened or, where censored, until when it was watched. ValueError for no times at all.
+    times: (N,) the time of the event or, where censored, the time until which it was watched. ValueError for no times.
 
     >>> curve = kaplan_meier([5, 9, 20], [False, False, True])
     >>> curve.median, round(curve.restricted_mean(20), 4)
@@ -53,7 +53,7 @@ def kaplan_meier(
 
 
 def quantile(curve: Survival, q: float) -> float | None:
-    """The first time at which the curve is at 1 - q or below, None where it does not come down so far.
+    """The first time at which the curve is at 1 - q or below; None where it stays above.
 
     >>> quantile(kaplan_meier([5, 9, 20], [False, False, True]), 0.25)
     5.0
@@ -64,9 +64,9 @@ def quantile(curve: Survival, q: float) -> float | None:
 
 def median_interval(times: Sequence[float] | NDArray[np.float64], censored: Sequence[bool] | NDArray[np.bool_],
                     texts: Sequence[Hashable]) -> Interval:
-    """The Kaplan-Meier median and its 95 % interval over texts, of each of the N times its own.
+    """The Kaplan-Meier median of N times and its 95 % interval over texts; texts: (N,) the text of each time.
 
-    The value is None where the median is not reached; the low end may be known then.
+    The value is None where the median is not reached; the low end may still be known.
 
     >>> found = median_interval([5, 9, 20, 7, 8, 30], [False, False, True, False, False, False], "abcdef")
     >>> found.value, round(found.low, 1), found.high
@@ -79,10 +79,10 @@ def median_interval(times: Sequence[float] | NDArray[np.float64], censored: Sequ
 
 def medians(times: NDArray[np.float64], censored: NDArray[np.bool_], places: NDArray[np.intp],
             total: int) -> Statistic:
-    """The Kaplan-Meier medians of (N,) times as a function of how often each of `total` texts is counted.
+    """The Kaplan-Meier median of (N,) times as a function of how often each of `total` texts is counted.
 
-    places: (N,) the number of each time's text. (R, total) counts give (R,) medians: inf where the curve of the counted
-    texts does not come down to 1/2, not-a-number where none of them has a time.
+    places: (N,) the index of each time's text. The function takes (R, total) counts and returns (R,) medians: inf where
+    the curve of the counted texts stays above 1/2, NaN where none of them has a time.
     """
     moments = np.unique(times[~censored])
     events, at_risk = np.zeros((2, total, len(moments)))

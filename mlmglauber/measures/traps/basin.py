@@ -1,16 +1,16 @@
-"""A set of states around a trap's state: its margin, how likely one step leaves it, and how long it holds a chain.
+"""The basin of a trap: the set of states around its state, its margin, its escape probability and its mean exit time.
 
-Let S be a set of states. A random-scan step from x in S leaves it with the chance
+Let S be a set of states. A random-scan step from x in S leaves S with probability
 
     e_S(x) = (1/n) sum_i sum_{v: x with v at i is not in S} p_tau(v | x_-i),
 
-and with J_i(x) = {v: x with v at i is in S}, which holds x_i, the margin of the set is, at tau = 1,
+Let J_i(x) = {v: x with v at i is in S}; it contains x_i. The margin of the set is, at tau = 1,
 
     gamma(S) = min_{x in S} min_i [ max_{v in J_i(x)} l_i(v) - max_{v not in J_i(x)} l_i(v) ],
 
-so e_S(x) <= (V - 1) exp(-gamma(S) / tau) for every x in S: as for one state, of which it is the margin when S is that
-state alone. Whatever its start in S, a chain has left within t steps with a chance of at most t max_x e_S(x). The mean
-number of steps until it leaves solves h(x) = 1 + sum_{y in S} P(x, y) h(y).
+so e_S(x) <= (V - 1) exp(-gamma(S) / tau) for every x in S. For a set of one state this is the margin of that state.
+From any start in S, a chain leaves S within t steps with probability at most t max_x e_S(x). The mean number of steps
+until it leaves solves h(x) = 1 + sum_{y in S} P(x, y) h(y).
 """
 
 from math import inf
@@ -23,17 +23,18 @@ from mlmglauber.measures.traps.margins import decided_rows, is_argmax, margin_bo
 from mlmglauber.models.conditionals import Conditional, Ids
 
 LIMIT = 256
-"""States: a set that is larger is given up."""
+"""Maximum number of states of a basin; the search for a larger one stops."""
 
 Values = NDArray[np.float64]
 State = tuple[int, ...]
 
 
 class TrapBasin(NamedTuple):
-    """A set of states around m at one temperature.
+    """A set of states around the state m at one temperature.
 
-    margin: gamma(S), inf where no step leaves the set. escape: the largest e_S(x), exact. bound: (V - 1) exp(-margin /
-    tau), at least that. expected: the mean steps until a chain that starts at m leaves the set, exact; inf for never.
+    margin: gamma(S) in nats, inf where no step leaves the set. escape: the largest e_S(x), exact. bound: (V - 1)
+    exp(-margin / tau), an upper bound of escape. expected: the exact mean number of steps until a chain that starts at
+    m leaves the set; inf where it never does.
     """
 
     states: list[State]
@@ -44,15 +45,16 @@ class TrapBasin(NamedTuple):
 
 
 def basin_of(conditional: Conditional, ids: Ids, sites: Ids, tau: float, least: float) -> TrapBasin | None:
-    """The states that lead from m through single changes of chance `least` or more each, with m the first of them.
+    """The basin of m: all states that changes of one token reach from m, each change of probability `least` or more.
 
-    ids: (n,) m; sites: those that are drawn at; least: in (0, 1], the chance of a token at its site, not of the step.
-    So every way out takes a token of a chance below `least`. None where there are more than LIMIT states. ValueError
-    for a conditional that is not finite. Costs 2 n conditionals a state.
+    ids: (n,) the tokens of m; sites: the sites that are updated; least: in (0, 1], compared with p_tau(token | rest) at
+    the site, not with the probability of the step. Every step that leaves the basin draws a token of probability below
+    `least`. None where the basin has more than LIMIT states. ValueError for a conditional that is not finite. Computes
+    2 n conditionals per state.
     """
     states = [tuple(ids.tolist())]
     known = {states[0]}
-    for state in states:  # grows on the way
+    for state in states:  # the list grows during the loop
         for place, token in zip(*np.nonzero(_chances(_rows(conditional, state, sites), tau) >= least), strict=True):
             other = _changed(state, int(sites[place]), int(token))
             if other not in known:
@@ -64,7 +66,7 @@ def basin_of(conditional: Conditional, ids: Ids, sites: Ids, tau: float, least: 
 
 
 def leaving(conditional: Conditional, states: list[State], sites: Ids, tau: float) -> TrapBasin:
-    """A given set of states, the first one the start that `expected` is of."""
+    """Margin, escape and mean exit time of a given set of states; `expected` is for a start at the first one."""
     place = {state: k for k, state in enumerate(states)}
     moves, exits = np.zeros((len(states), len(states))), np.zeros(len(states))
     margin, allowed = inf, int(conditional.allowed.sum())
@@ -87,9 +89,11 @@ def leaving(conditional: Conditional, states: list[State], sites: Ids, tau: floa
 
 
 def mean_exit_time(moves: Values, exits: Values) -> float:
-    """Mean steps from state 0 until a chain leaves its set, without subtractions; inf where it never does.
+    """Mean number of steps from state 0 until a chain leaves its set of K states; inf where it never does.
 
-    moves: (K, K) chances of the steps inside, the diagonal is not read; exits: (K,) chances of leaving from each state.
+    moves: (K, K) probabilities of steps inside the set (the diagonal is not used); exits: (K,) probabilities of leaving
+    from each state. States are eliminated one after the other without subtractions (Grassmann, Taksar and Heyman 1985),
+    so tiny exit probabilities keep their digits.
 
     >>> round(mean_exit_time(np.array([[0, 0.5], [0.25, 0]]), np.array([0.0, 0.25])), 12)
     8.0
@@ -99,7 +103,7 @@ def mean_exit_time(moves: Values, exits: Values) -> float:
     for k in range(len(exits) - 1, 0, -1):
         total = exits[k] + rates[k, :k].sum()
         if total <= 0:
-            if rates[:k, k].any():  # it can be reached, and never left
+            if rates[:k, k].any():  # the chain can reach this state and never leaves it
                 return inf
             continue
         passed = rates[:k, k] / total
@@ -118,7 +122,7 @@ def _rows(conditional: Conditional, state: State, sites: Ids) -> Values:
 
 
 def _chances(rows: Values, tau: float) -> Values:
-    """(n, V) p_tau from log-probabilities at tau = 1; at tau = 0 all on the token that is drawn there."""
+    """(n, V) p_tau from log-probabilities at tau = 1; at tau = 0 the argmax has probability 1."""
     if tau == 0:
         best = rows.argmax(axis=1)
         assert is_argmax(rows, best).all()
@@ -133,6 +137,6 @@ def _changed(state: State, site: int, token: int) -> State:
 
 
 def _neighbours(state: State, site: int, states: list[State]) -> list[int]:
-    """The tokens that states of the set, like this one elsewhere, have at a site; its own among them."""
+    """The tokens at a site of all states of the set that equal this state at the other sites, its own included."""
     rest = (state[:site], state[site + 1 :])
     return [other[site] for other in states if (other[:site], other[site + 1 :]) == rest]

@@ -1,10 +1,12 @@
-"""What is left of a range of steps when others have taken theirs."""
+"""The longest part of a range of steps that other ranges leave free."""
 
 from collections.abc import Sequence
 
 
 def longest_piece(first: int, last: int, taken: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """The longest piece of first ... last outside the taken ones, the earliest of equals; (first, first - 1): none.
+    """The longest piece of first ... last outside the taken ranges, as (first, last); of equal ones the earliest.
+
+    (first, first - 1) where nothing is left.
 
     >>> longest_piece(0, 9, [(3, 4), (8, 20)])
     (0, 2)

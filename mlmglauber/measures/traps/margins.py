@@ -1,4 +1,4 @@
-"""Local margins: how firmly each token of a state sits, and how long a chain stays there."""
+"""Local margins of a state: by how much each token is likelier than its rivals, and how long a chain stays there."""
 
 from math import exp, inf
 from typing import NamedTuple
@@ -9,19 +9,20 @@ from numpy.typing import NDArray
 from mlmglauber.models.conditionals import Conditional, Floats, Ids
 
 CLOSE = 1e-2
-"""Nats: two tokens nearer than that are compared in the precision that defines chains; float32 is off by about 1e-5."""
+"""Maximum difference in nats of the two best tokens at which they are compared again in float64, the precision that
+defines chains; the error of float32 is about 1e-5."""
 
 
 class Margins(NamedTuple):
-    """What the conditionals at the n sites of one state say, in nats at tau = 1 unless told otherwise.
+    """Quantities of the conditionals at the n sites of one state x, in nats at tau = 1 unless noted.
 
-    gamma: (n,) gamma_i = l_i(x_i) - max_{v != x_i} l_i(v), -inf where x_i is never drawn. margin: gamma = min_i
-    gamma_i. argmax: share of the sites whose token is the one that tau = 0 draws (see is_argmax). ties: sites at which
-    another token is as likely. pll: sum_i log p(x_i | x_-i), -inf with a token that is never drawn. entropy: mean over
-    sites of H(p_i), at tau = 1. stay: (n,) p_tau(x_i | x_-i).
-    escape: (1/n) sum_i (1 - stay_i), exactly the chance that one random-scan step at tau changes the state.
-    bound: (V - 1) exp(-gamma / tau) >= escape, V the number of allowed tokens; at 1 or above it says nothing.
-    residence: 1 / escape, the mean number of steps until the state is left; inf where it never is.
+    gamma: (n,) gamma_i = l_i(x_i) - max_{v != x_i} l_i(v), with l_i = log p(. | x_-i); -inf where x_i has probability
+    0. margin: gamma = min_i gamma_i. argmax: share of the sites whose token is the one that tau = 0 draws (see
+    is_argmax). ties: number of sites at which another token is as likely. pll: sum_i log p(x_i | x_-i), -inf where a
+    token has probability 0. entropy: mean over sites of the entropy of p_i. stay: (n,) p_tau(x_i | x_-i).
+    escape: (1/n) sum_i (1 - stay_i), exactly the probability that one random-scan step at tau changes the state.
+    bound: (V - 1) exp(-gamma / tau) >= escape, V the number of allowed tokens; trivial at 1 or above.
+    residence: 1 / escape, the mean number of steps until the chain leaves the state; inf where it never does.
     """
 
     gamma: NDArray[np.float64]
@@ -37,17 +38,18 @@ class Margins(NamedTuple):
 
     @property
     def perfect(self) -> bool:
-        """Every token is its conditional's argmax and no other is as likely: only then escape -> 0 as tau -> 0.
+        """Whether every token is its conditional's argmax without a tie; only then escape -> 0 as tau -> 0.
 
-        With margin 0 a chain leaves at any tau > 0: of two equally likely tokens each is drawn half of the time.
+        With a tie (margin 0) the chain leaves at any tau > 0, since each of two equally likely tokens is drawn half of
+        the time.
         """
         return self.argmax == 1 and self.margin > 0
 
 
 def is_argmax(log_probs: Floats, tokens: Ids) -> NDArray[np.bool_]:
-    """(B,) whether each token is the one that tau = 0 draws from its row: the likeliest, the lowest id of ties.
+    """(B,) whether each token is the one that tau = 0 draws from its row: the likeliest; of equal ones the lowest id.
 
-    log_probs: (B, V). All that asks whether a token is its conditional's argmax asks here.
+    log_probs: (B, V). Every test for an argmax uses this function, so that ties are broken in one way.
 
     >>> is_argmax(np.log([[0.4, 0.4, 0.2], [0.1, 0.2, 0.7]]), np.array([1, 2]))
     array([False,  True])
@@ -61,10 +63,10 @@ def site_rows(conditional: Conditional, ids: Ids, sites: Ids) -> Floats:
 
 
 def decided_rows(conditional: Conditional, ids: Ids, sites: Ids) -> NDArray[np.float64]:
-    """As site_rows, with rows whose two best tokens are nearly equal from the precision that defines chains.
+    """As site_rows, but rows whose two best tokens are nearly equal (CLOSE) are computed in float64.
 
-    So is_argmax, the sign of a margin and a tie are told as the dynamics has them, not as a fast number format rounds
-    them. Rows that are no law are left as they are.
+    The argmax, the sign of a margin and ties are then those of the dynamics, not those of a faster number format. Rows
+    that are not finite stay as they are.
     """
     rows = np.asarray(site_rows(conditional, ids, sites), dtype=np.float64)
     if conditional.levels > 1 and rows.shape[1] > 1:
@@ -79,9 +81,9 @@ def decided_rows(conditional: Conditional, ids: Ids, sites: Ids) -> NDArray[np.f
 def margins(log_probs: Floats, tokens: Ids, tau: float, allowed: int) -> Margins:
     """Margins of one state from its conditionals.
 
-    log_probs: (n, V) at tau = 1, row i the conditional at the i-th free site. tokens: (n,) what stands there.
-    tau: above 0, or 0 for the limit. allowed: the number of tokens that may be drawn. ValueError for a row that is not
-    finite where it must be. Escape is summed from the other tokens' shares, so 1e-30 is not lost against 1.
+    log_probs: (n, V) at tau = 1, row i the conditional at the i-th free site. tokens: (n,) the tokens of the state.
+    tau: above 0, or 0 for the limit. allowed: number of tokens that may be drawn. ValueError for a row without a finite
+    entry. Escape is summed from the probabilities of the other tokens, so that 1e-30 is not lost against 1.
 
     >>> found = margins(np.log([[.7, .2, .1], [.6, .3, .1]]), np.array([0, 0]), 1.0, 3)
     >>> round(found.margin, 6), round(found.escape, 6), found.argmax
@@ -110,7 +112,7 @@ def margins(log_probs: Floats, tokens: Ids, tau: float, allowed: int) -> Margins
 
 def _leaving(present: NDArray[np.float64], others: NDArray[np.float64], rival: NDArray[np.float64],
              tau: float) -> NDArray[np.float64]:
-    """(n,) 1 - p_tau(x_i | x_-i) = R / (R + 1), R the other tokens' weight in units of the present one's."""
+    """(n,) 1 - p_tau(x_i | x_-i) = R / (R + 1), R the total weight of the other tokens over that of the present one."""
     best = np.maximum(present, rival)
     with np.errstate(over="ignore", under="ignore"):
         mine = np.exp((present - best) / tau)

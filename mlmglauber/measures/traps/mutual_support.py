@@ -1,4 +1,4 @@
-"""Which tokens of a state hold each other: what the model knows of one token only by another."""
+"""Mutual support: by how much each token of a state makes each other one likelier."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,10 +10,10 @@ from mlmglauber.models.conditionals import Conditional, Ids
 def mutual_support(conditional: Conditional, ids: Ids, sites: Ids, mask: int, rows: int) -> NDArray[np.float64]:
     """(k, k) S_ij = log p(x_i | x_-i) - log p(x_i | x_-i with site j masked too), in nats at tau = 1.
 
-    ids: (n,) a state; sites: (k,) the sites that are drawn at; mask: the model's mask token; rows: conditionals a call.
-    Row i: the token that is held, column j: the one that holds it; the diagonal is 0. Above 0, x_j makes x_i likelier:
-    where S_ij and S_ji both are, the two hold each other. -inf + inf is not-a-number: a token that is never drawn.
-    ValueError for a conditional that is not finite. Costs k^2 conditionals.
+    ids: (n,) a state; sites: (k,) the sites that are updated; mask: the model's mask token; rows: maximum number of
+    conditionals per call. S_ij > 0 says that x_j makes x_i likelier; where S_ij and S_ji are both positive, the two
+    tokens support each other. The diagonal is 0. NaN where x_i has probability 0 in both contexts. ValueError for a
+    conditional that is not finite. Computes k^2 conditionals.
     """
     count = len(sites)
     alone = site_rows(conditional, ids, sites)

@@ -1,4 +1,4 @@
-"""Repetition in a sequence of tokens: what makes a text look stuck."""
+"""Repetition in a sequence of tokens: its longest repeated n-gram and its most frequent token."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 
 class Repetition(NamedTuple):
-    """The longest n-gram that stands twice, overlaps allowed (its length 0 for none), and the most frequent token.
+    """The longest n-gram that occurs twice, and the most frequent token.
 
-    start: where the n-gram stands first. share: that token's share of the sequence; the earliest of equals.
+    length: that of the n-gram, whose occurrences may overlap; 0 where no token occurs twice. start: place of its first
+    occurrence. token, share: the most frequent token (of equal ones the first) and its share of the sequence.
     """
 
     length: int
@@ -19,7 +20,7 @@ class Repetition(NamedTuple):
 
 
 def repetition(ids: Sequence[int]) -> Repetition:
-    """By comparing neighbours among the sorted suffixes.
+    """Repetition of a sequence, by comparing neighbours among its sorted suffixes.
 
     >>> repetition([5, 1, 2, 3, 1, 2])
     Repetition(length=2, start=1, token=1, share=0.3333333333333333)

@@ -1,7 +1,8 @@
-"""How long a chain held a state against how long it should: the geometric law of a stay.
+"""Observed residence times of states against the geometric law.
 
-A random-scan chain leaves a state x with the same chance e(x) in every step, whatever was before. So a stay, in steps
-that are made from x, is geometric with mean 1 / e(x), and so is what is left of a stay that has lasted a while.
+A random-scan chain leaves a state x with the same probability e(x) in every step, whatever came before. The length of a
+stay, in steps made from x, is therefore geometric with mean 1 / e(x), and so is the rest of a stay that has already
+lasted for some steps.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from mlmglauber.measures.statistics.intervals import Interval
 
 
 class Holding(NamedTuple):
-    """Steps made from a state, how many of them left it, and whether the last one of them did."""
+    """Number of steps made from a state, how many of them left it, and whether the last of them did."""
 
     steps: int
     exits: int
@@ -19,12 +20,12 @@ class Holding(NamedTuple):
 
 
 class Beyond:
-    """What happens at a state from a step on that was fixed in advance: the part of a stay that no choice has touched.
+    """The steps made from a state after step `begin`, which is fixed in advance: they are free of selection.
 
-    A run that is followed around a state m was not chosen by what comes after step `begin`: until then it has lasted,
-    and a run that does not come back to m afterwards adds nothing. So from `begin` on each step made from m leaves it
-    with chance e(m), independently, and sum(steps) e(m) = E(exits) for all such runs together, however and whenever
-    they end (optional stopping). Before `begin` that is not so: a run of many steps is one that happened to stay.
+    A run around a state m is selected because it lasts until step `begin`; what happens afterwards plays no part in the
+    selection. From `begin` on, each step made from m leaves it with probability e(m), independently, so that sum(steps)
+    e(m) = E(exits) over all such runs together, however and whenever they end (optional stopping). Steps before `begin`
+    are biased: a run of many steps is one that happened to stay.
     """
 
     __slots__ = ("begin", "ends_by_exit", "exits", "steps")
@@ -33,7 +34,7 @@ class Beyond:
         self.begin, self.steps, self.exits, self.ends_by_exit = begin, 0, 0, True
 
     def stay(self, since: int, steps: int, leaves: bool) -> None:
-        """`steps` steps were made from the state, the first one from step `since`; `leaves`: the last one left it."""
+        """Count `steps` steps made from the state, the first from step `since`; leaves: whether the last left it."""
         scored = min(steps, since + steps - self.begin)
         if scored > 0:
             self.steps += scored
@@ -42,14 +43,16 @@ class Beyond:
 
     @property
     def holding(self) -> Holding:
+        """The counts so far."""
         return Holding(self.steps, self.exits, self.ends_by_exit)
 
 
 def holding_ratio(holding: Holding, escape: float) -> Interval:
-    """(steps / exits) * escape, with the exact (Clopper-Pearson) interval of the chance to leave.
+    """Observed over expected mean stay, (steps / exits) * escape, with an exact (Clopper-Pearson) 95 % interval.
 
-    N steps with k exits: P(at least k exits in N steps) = 2.5 % gives the lowest chance; P(at most k - 1 exits in N - 1
-    steps), or P(at most k in N) where the records end in the state, gives the highest.
+    For N steps with k exits, the smallest exit probability in the interval solves P(at least k exits in N steps) = 2.5
+    %; the largest solves P(at most k - 1 exits in N - 1 steps) = 2.5 %, or P(at most k in N) = 2.5 % where the records
+    end in the state.
 
     >>> found = holding_ratio(Holding(100, 1, True), 0.01)
     >>> found.value, round(found.low, 3), round(found.high, 2)
@@ -72,12 +75,12 @@ def holding_ratio(holding: Holding, escape: float) -> Interval:
 
 
 def pooled_ratio(holdings: Sequence[Holding], escapes: Sequence[float]) -> Interval:
-    """Of several states together: (the exits that were expected, sum of steps * escape) / (those that were seen).
+    """Expected over observed exits of several states together: sum of steps * escape / number of exits.
 
-    The interval takes twice the sum for chi-square with twice the exits as degrees of freedom, two more at its low end
-    for stays that the records cut off (Garwood 1936): exact for small escape probabilities, wide for large ones. It is
-    over steps, not over texts: given the states, the steps beyond selection are independent trials of known chances,
-    and a ratio that is not 1 says that they are not. So one text is enough, and texts do not cluster.
+    The 95 % interval treats twice the expected number as chi-square with twice the exits as degrees of freedom, two
+    more at its low end where the records cut a stay off (Garwood 1936); it is exact for small escape probabilities and
+    wide for large ones. It is over steps, not over texts: given the states, these steps are independent trials of known
+    probabilities, and a ratio other than 1 says that they are not. One text is therefore enough.
 
     >>> pooled_ratio([Holding(100, 1, True), Holding(300, 1, True)], [0.01, 0.01]).value
     2.0

@@ -1,6 +1,6 @@
-"""How fast stays grow as the temperature falls: exponentially, T = exp(a + b / tau), if a barrier of b nats holds them.
+"""How residence times grow as the temperature falls: as T = exp(a + b / tau) if there is a barrier of b nats.
 
-A state of margin gamma > 0 is left with the chance of about exp(-gamma / tau), so its own b tends to gamma as tau -> 0.
+A state of margin gamma > 0 has an escape probability of about exp(-gamma / tau), so its b tends to gamma as tau -> 0.
 """
 
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from mlmglauber.measures.statistics.intervals import Interval, interval
 
 FEWEST_TAUS = 3
-"""Minimum number of temperatures of a fit: two points lie on a line whatever they are."""
+"""Minimum number of temperatures of a fit: any two points lie on a line."""
 
 Values = NDArray[np.float64]
 
 
 class Fit(NamedTuple):
-    """a and b of T = exp(a + b / tau), b in nats with its 95 % interval over texts; None with the reason in slope."""
+    """a and b of T = exp(a + b / tau), b in nats with its 95 % interval over texts; slope has the reason for None."""
 
     intercept: float | None
     slope: Interval
@@ -27,10 +27,9 @@ class Fit(NamedTuple):
 def residence_fit(taus: Sequence[float], steps: Values, exits: Values) -> Fit:
     """The mean time until a trap is left, fitted against 1 / tau.
 
-    taus: (K,) above 0. steps, exits: (T, K) of each text, the steps that its traps lasted beyond those for which they
-    were chosen, and how many of them were seen to end; the mean at tau is sum(steps) / sum(exits), which takes account
-    of traps that the records cut off. Least squares of its logarithm, a temperature weighted by its number of exits;
-    temperatures without any are left out.
+    taus: (K,) above 0. steps, exits: (T, K) for each text, the steps of its traps after those for which they were
+    chosen, and the number of its traps that ended. The mean at tau is sum(steps) / sum(exits), which allows for traps
+    that the records cut off. The fit is least squares of its logarithm, with the exits as weights of temperatures.
 
     >>> taus = [0.5, 1.0, 2.0]
     >>> times = np.exp(1 + 2 / np.array(taus))
@@ -52,7 +51,7 @@ def residence_fit(taus: Sequence[float], steps: Values, exits: Values) -> Fit:
 
 
 def _line(x: Values, steps: Values, exits: Values) -> tuple[Values, Values]:
-    """(R,) intercepts and slopes of log(steps / exits), (R, K), on x, weighted by exits; not-a-number for no line."""
+    """(R,) intercepts and slopes of log(steps / exits), (R, K), on x, weighted by exits; NaN where there is no line."""
     with np.errstate(divide="ignore", invalid="ignore"):
         y = np.where(exits > 0, np.log(steps / exits), 0.0)
         total = exits.sum(axis=1)
@@ -64,9 +63,9 @@ def _line(x: Values, steps: Values, exits: Values) -> tuple[Values, Values]:
 
 
 def escape_slopes(taus: Sequence[float], escapes: Values) -> Values:
-    """(S,) b of each state, least squares of log(1 / escape) on 1 / tau; escapes: (S, K), exact, so no interval.
+    """(S,) b of each state: least squares of log(1 / escape) on 1 / tau, inf for a state that is never left.
 
-    Infinite for a state that is never left.
+    escapes: (S, K), exact probabilities; the slopes therefore have no interval.
 
     >>> escape_slopes([0.5, 1.0, 2.0], np.exp(-3 / np.array([[0.5, 1.0, 2.0]]))).round(9)
     array([3.])

@@ -1,13 +1,12 @@
-"""The number of copies of one token in a state: which way it drifts, and how long it takes to fall.
+"""The number of copies of one token in a state: its drift, and the time until the copies vanish.
 
-Let k(x) be the number of sites of x that hold a token T, p_i = p_tau(T | x_-i). One random-scan step changes k by
+Let k(x) be the number of sites of x with token T, and p_i = p_tau(T | x_-i). One random-scan step changes k by
 
-    +1 with chance up(x) = (1/n) sum over sites without T of p_i,
-    -1 with chance down(x) = (1/n) sum over sites with T of (1 - p_i),
+    +1 with probability up(x) = (1/n) sum over sites without T of p_i,
+    -1 with probability down(x) = (1/n) sum over sites with T of (1 - p_i),
 
-and its expected change is up - down = (1/n) sum_i [p_i - 1{x_i = T}]. For each state this is exact. Among the states
-with k copies it differs, and only some of them are looked at: means over them are estimates, and so is all that is made
-of means.
+so its expected change, the drift, is up - down = (1/n) sum_i [p_i - 1{x_i = T}]. For one state this is exact. States
+with k copies differ in their drift, and only a sample of them is computed: means over states are estimates.
 """
 
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ Values = NDArray[np.float64]
 def chances(log_probs: Floats, tokens: Ids, tau: float) -> Values:
     """(B,) p_tau(tokens[b]) from (B, V) log-probabilities at tau = 1; tau = 0 takes the argmax, the lowest of ties.
 
-    ValueError for a row that is no law.
+    ValueError for a row without a finite entry.
 
     >>> chances(np.array([[2.0, 1.0, 0.0]]), np.array([1]), 0.5).round(4)
     array([0.1173])
@@ -44,23 +43,23 @@ def chances(log_probs: Floats, tokens: Ids, tau: float) -> Values:
 
 
 class Change(NamedTuple):
-    """The chances of one step from one state to one copy more and to one copy less."""
+    """Probabilities that one step from a state adds a copy (up) and that it removes one (down)."""
 
     up: float
     down: float
 
 
 def change(ids: Ids, token: int, stay: Values) -> Change:
-    """Exactly, from p_i = p_tau(token | x_-i) at all n sites."""
+    """The change of a state's number of copies, exact; stay: (n,) p_tau(token | x_-i) at all sites."""
     here = ids == token
     return Change(float(stay[~here].sum() / len(ids)), float((1 - stay[here]).sum() / len(ids)))
 
 
 class Level(NamedTuple):
-    """The states with k copies that were drawn: the drift up - down, its mean with a 95 % interval, and its range.
+    """The drawn states with k copies: mean drift up - down with its 95 % interval (low, high), least and most.
 
-    states: how many of the draws differ. exact: there is no other state with k copies, as at k = n. low and high are
-    None for one draw.
+    states: number of different states among the draws. exact: whether there is no other state with k copies, as at k =
+    n. up, down: mean probabilities. low and high are None for one draw.
     """
 
     k: int
@@ -77,7 +76,7 @@ class Level(NamedTuple):
 
 
 def level(k: int, n: int, changes: Sequence[Change], states: int) -> Level:
-    """Means over the draws for one k, `states` of which differ; the interval is Student's t."""
+    """Means over the draws for one k, of which `states` differ; the interval is Student's."""
     up, down = (np.array([getattr(change, name) for change in changes]) for name in ("up", "down"))
     drift = up - down
     mean, low, high = float(drift.mean()), None, None
@@ -89,7 +88,7 @@ def level(k: int, n: int, changes: Sequence[Change], states: int) -> Level:
 
 
 def growing(drifts: Sequence[float | None]) -> list[tuple[int, int]]:
-    """The ranges first ... last of k in which the drift is above 0; drifts[k] is None where it is not known.
+    """The ranges (first, last) of k in which the drift is above 0; drifts[k] is None where it is not known.
 
     >>> growing([0.1, -0.1, None, 0.2, 0.3, -0.5])
     [(0, 0), (3, 4)]
@@ -105,9 +104,10 @@ def growing(drifts: Sequence[float | None]) -> list[tuple[int, int]]:
 
 
 class CopyBasin(NamedTuple):
-    """The copies' own basin: a range of k with drift towards more copies above a k with drift towards fewer.
+    """A range of k in which copies sustain themselves: the drift is upward there and downward at a k below.
 
-    stable: where the drift turns at its top; threshold: its lowest k, below which the copies fall away.
+    threshold: the lowest k of the range; with fewer copies they vanish. stable: the k above the range, at which the
+    drift turns downward.
     """
 
     threshold: int
@@ -115,7 +115,7 @@ class CopyBasin(NamedTuple):
 
 
 def basin(drifts: Sequence[float | None]) -> CopyBasin | None:
-    """The topmost such range; None where there is none: then the count is drawn to one place from everywhere.
+    """The topmost such range; None where the drift leads to one k from everywhere.
 
     >>> basin([0.1, -0.1, -0.2, 0.2, 0.3, -0.5]), basin([0.1, 0.1, -0.2])
     (CopyBasin(threshold=3, stable=5), None)
@@ -128,11 +128,11 @@ def basin(drifts: Sequence[float | None]) -> CopyBasin | None:
 
 
 def fall_time(ups: Sequence[float | None], downs: Sequence[float | None], start: int, end: int) -> float | None:
-    """Expected steps from `start` copies to `end` of them for a birth-death chain with these chances at each k.
+    """Expected steps from `start` copies down to `end` for a birth-death chain with these probabilities at each k.
 
-    h_k, the time from k to k - 1, is (1 + up_k h_{k+1}) / down_k, with h_n = 1 / down_n. It is the expected time of
-    the dynamics itself where the chances are the same for all states with k copies; otherwise an estimate. None where
-    it is not finite, or a chance is not known.
+    The time from k to k - 1 is h_k = (1 + up_k h_{k+1}) / down_k, with h_n = 1 / down_n. This is the expected time of
+    the dynamics where all states with k copies have the same probabilities, otherwise an estimate. None where the time
+    is not finite or a probability is not known.
 
     >>> fall_time([0.1, 0.2, 0.0], [0.0, 0.5, 0.25], 2, 0)
     7.6

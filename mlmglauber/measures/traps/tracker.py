@@ -1,26 +1,26 @@
-"""Traps: long stretches of a chain in one state, or close to it.
+"""Finds traps, long periods of a chain in one state or close to it, while the chain's states arrive.
 
 Let x_t be the state of a chain at step t, d the number of sites at which two states differ, r a radius, L a length.
 
-- A run around a state m begins when the chain comes to m and ends when it comes to a state x with d(x, m) > r.
-- The stretch of a run lies between the first and the last of its steps that the chain is at m. So the way in and the
-  way out, which may lie within r of m too, belong to neither of the two traps between which they lead.
-- Its residence is the number of steps that are made from its states. It is a candidate when that is at least L and no
-  other state is occupied for more of these steps.
-- Candidates that overlap are resolved to the longest. Of those that hang together by overlaps the longest is taken, the
-  earlier one of equals; of each other one the longest piece that those taken before leave of it is taken too if it has
-  L steps. It is then `cut`.
+- A run around a state m begins when the chain enters m and ends when it enters a state x with d(x, m) > r.
+- The stretch of a run extends from the first to the last of its steps at which the chain is at m. The steps before and
+  after, which may also be within r of m, belong to no trap: they lead from one trap to the next.
+- The residence of a stretch is the number of steps made from its states. The stretch is a candidate if its residence is
+  at least L and no other state is occupied for more of its steps.
+- Overlapping candidates share their steps as follows. Among candidates connected by overlaps the longest one (of equal
+  ones the earlier) becomes a trap. Each other candidate becomes a trap, marked `cut`, if the longest piece that the
+  traps before leave of it has L steps.
 
 With r = 0 a stretch is one stay in one state, and no two overlap.
 
-All this is found in one pass. A run is followed from the moment at which the chain comes to its state, it never reaches
-back; so a candidate can only overlap with runs that are open when it ends, and once those are over it is resolved.
+One pass over the states suffices. A run starts when the chain enters its state and never reaches back, so a candidate
+can overlap only with runs that are open when it ends; when these have ended, the candidate is resolved.
 
-What is held for a chain does not grow with its steps: at most OPEN runs and WAITING candidates, each with the
-occupation of at most 2 STATES states. Of more runs the one whose own state was occupied least is forgotten, and begins
-anew when the chain comes there again. Of more states of a run the half that was occupied least is forgotten: never one
-with more than 2 / STATES of the steps so far. When more candidates wait for a run that does not end, they are resolved
-without it, and what is found later keeps what they leave. Below these numbers the result is exactly what is said above.
+Memory does not grow with the number of steps: a chain holds at most OPEN runs and WAITING candidates, each with the
+occupation of at most 2 STATES states. Beyond OPEN runs, the run whose own state was occupied least is dropped; it
+begins anew when the chain enters its state again. Beyond 2 STATES states of a run, the half that was occupied least is
+dropped, but never a state with more than 2 / STATES of the steps so far. Beyond WAITING candidates, they are resolved
+without waiting for open runs, and later candidates keep what they leave. Below these limits the result is exact.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,16 +31,19 @@ from mlmglauber.measures.traps.longest_piece import longest_piece
 from mlmglauber.measures.traps.residence import Beyond, Holding
 
 OPEN = 32
+"""Maximum number of runs that are followed at a time."""
 STATES = 256
+"""Number of states whose occupation a run keeps when it drops others."""
 WAITING = 32
+"""Maximum number of candidates that wait for runs that may overlap with them."""
 
 State = tuple[int, ...]
 
 
 class Flicker(NamedTuple):
-    """A site at which states of a trap differ from its representative.
+    """A site at which states of a trap differ from its representative state.
 
-    share: of the steps, those with another token there. token: the most frequent one of the others.
+    share: share of the steps with another token there. token: the most frequent of the other tokens.
     """
 
     site: int
@@ -51,13 +54,14 @@ class Flicker(NamedTuple):
 class Trap(NamedTuple):
     """A trap of one chain.
 
-    state: the representative m; label: what `see` was given with it. first, last: steps; the trap holds both.
-    residence: steps made from its states: last - first + 1, or one less when the records end at m, with `last`.
-    censored: the records end before the chain has left the ball of radius r around m. cut: it lost steps to a longer
-    trap; what follows is then of the whole stretch. held: steps made from m; share: their share. visits, exits: how
-    often the chain came to m and left it. states: how many there are. flicker: the sites that differ, most often first.
-    resolution: the most steps between two records in which something may have happened unseen, 1 for none. beyond: the
-    steps made from m, and how many of them left it, from the L-th step after `first` of the stretch on.
+    state: the representative state m; label: that of the call of `see` that began the run. first, last: first and last
+    step of the trap. residence: number of steps made from its states: last - first + 1, or one less where the records
+    end at m with step `last`. censored: whether the records end before the chain leaves the ball of radius r around m.
+    cut: whether a longer trap took some of its steps; the fields below then describe the whole stretch. held: number of
+    steps made from m; share: their share. visits, exits: how often the chain entered m and left it. states: number of
+    different states. flicker: sites that differ from m, the most frequent first. resolution: largest number of steps
+    between two records in which changes may be missing; 1 where none is. beyond: steps made from m, from the L-th step
+    after `first` on, and how many of them left it.
     """
 
     state: State
@@ -78,7 +82,7 @@ class Trap(NamedTuple):
 
 
 class Score(NamedTuple):
-    """What a run tells of its state without selection: see Tracker.scores."""
+    """The steps of a run made from its state that are free of selection: see Tracker.scores."""
 
     state: State
     holding: Holding
@@ -86,7 +90,7 @@ class Score(NamedTuple):
 
 
 class _Run:
-    """The chain around one state: what happened between visits to it counts only once it has come back."""
+    """A run around one state. Steps between two visits to the state count once the chain has come back."""
 
     __slots__ = ("away", "away_resolution", "beyond", "chosen", "counts", "distance", "exits", "first", "label", "last",
                  "open_end", "resolution", "state", "total", "visits")
@@ -101,7 +105,7 @@ class _Run:
         self.beyond, self.chosen = Beyond(step + min_steps - 1), False
 
     def stay(self, state: State, steps: int, end: int, resolution: int, leaves: bool) -> None:
-        """`steps` steps were made from a state, the last of them from step `end`."""
+        """Count `steps` steps made from a state, the last from step `end`; leaves: whether the last left the state."""
         since = end + leaves - steps
         if since <= self.beyond.begin < since + steps:
             self.chosen = self._most_occupied_at(state, self.beyond.begin - since)
@@ -119,7 +123,7 @@ class _Run:
         self.resolution = max(self.resolution, resolution)
 
     def move(self, sites: Sequence[int], old: State, new: State, step: int) -> None:
-        """The state changed at some sites; back at its own, the run takes in what happened in between."""
+        """Follow a change of the chain at some sites; back at its own state, the run counts the steps in between."""
         for site in sites:
             own = self.state[site]
             self.distance += (own != new[site]) - (own != old[site])
@@ -139,7 +143,7 @@ class _Run:
         return self.counts[self.state] >= max(self.counts.values())
 
     def _most_occupied_at(self, present: State, steps: int) -> bool:
-        """Whether no other state has had more steps so far, `steps` of them in the present stay."""
+        """Whether no other state has more steps so far; `steps` of those at `present` belong to the present stay."""
         counts = {state: self.counts.get(state, 0) + self.away.get(state, 0) for state in (*self.counts, *self.away)}
         counts[present] = counts.get(present, 0) + steps
         return counts[self.state] >= max(counts.values())
@@ -149,7 +153,7 @@ class _Run:
 
 
 def _heavier_half(counts: dict[State, int], own: State) -> dict[State, int]:
-    """The half of the states that is occupied most, and a run's own state."""
+    """The half of the states with the most steps, and a run's own state."""
     kept = sorted(counts, key=lambda state: (state != own, -counts[state]))[: STATES // 2]
     return {state: counts[state] for state in kept}
 
@@ -159,7 +163,7 @@ class _Candidate(NamedTuple):
     censored: bool
 
     def trap(self, first: int, last: int) -> Trap:
-        """What is left of the stretch, as a trap."""
+        """The steps first ... last of the stretch, as a trap."""
         run, whole = self.run, max(self.run.total, 1)
         open_end = run.open_end and last == run.last
         held = run.counts[run.state]
@@ -169,7 +173,7 @@ class _Candidate(NamedTuple):
 
 
 def _flicker(own: State, counts: dict[State, int], whole: int) -> list[Flicker]:
-    """Where and how often the states of a stretch differ from one of them."""
+    """Where and how often the states of a stretch differ from its own state; whole: number of steps."""
     away: dict[int, dict[int, int]] = {}
     for state, steps in counts.items():
         for site, (token, other) in enumerate(zip(own, state, strict=True)):
@@ -182,7 +186,7 @@ def _flicker(own: State, counts: dict[State, int], whole: int) -> list[Flicker]:
 
 
 class Tracker:
-    """The traps of one chain, found as its states are seen.
+    """Finds the traps of one chain; feed it states with `see`, then call `end`.
 
     >>> tracker = Tracker(radius=0, min_steps=3)
     >>> traps = [*tracker.see(0, (1, 1)), *tracker.see(1, (1, 2)), *tracker.see(6, (1, 1)), *tracker.end()]
@@ -198,23 +202,24 @@ class Tracker:
         self._since, self._resolution = -1, 1
         self._runs: list[_Run] = []
         self._waiting: list[_Candidate] = []
-        self._told = -1
+        self._decided = -1
         self._scores: list[Score] = []
 
     def scores(self) -> list[Score]:
-        """The scores of the runs that have ended since this was asked before.
+        """The scores of the runs that ended since the last call.
 
-        Of every run that was open at its L-th step, with no other state occupied for more of its steps until then:
-        what was made from its state from that step on. Whether it became a trap is not asked, for that depends on what
-        came later; see residence.Beyond.
+        A run has a score if it was open at its L-th step and no other state was occupied for more of its steps until
+        then. The score counts the steps made from its state from that step on. Whether the run became a trap does not
+        matter, since that depends on later steps; see residence.Beyond.
         """
         found, self._scores = self._scores, []
         return found
 
     def see(self, step: int, state: State, resolution: int = 1, label: Any = None) -> Sequence[Trap]:
-        """The chain is at `state` at `step`; the traps that this decides.
+        """Take the chain's state at a step; returns the traps that are now certain.
 
-        In between it is taken to have stayed where it was; resolution: the number of steps for which that is not known.
+        The chain is assumed to have stayed in its last state until this step; resolution: largest number of steps for
+        which this is not known. label: anything, kept with the trap of a run that begins here.
         """
         old = self._state
         self.step, self._resolution = step, max(self._resolution, resolution)
@@ -240,7 +245,7 @@ class Tracker:
         return self._close(ended, censored=False)
 
     def end(self) -> Sequence[Trap]:
-        """No more records: what is open ends here."""
+        """End the chain: returns the remaining traps, those that are open as censored."""
         if self._state is None:
             return ()
         self._stay(leaves=False)
@@ -248,7 +253,7 @@ class Tracker:
         return self._close(ended, censored=True)
 
     def _stay(self, leaves: bool) -> None:
-        """The stay in the present state is over: at this step the chain is elsewhere, or was seen here last."""
+        """End the present stay: the chain leaves its state at this step or, at the end of the records, does not."""
         assert self._state is not None
         for run in self._runs:
             run.stay(self._state, self.step - self._since, self.step - leaves, self._resolution, leaves)
@@ -271,8 +276,8 @@ class Tracker:
         return [trap for group in ready for trap in self._resolve(group)]
 
     def _resolve(self, group: Sequence[_Candidate]) -> Iterator[Trap]:
-        """The longest first; each other one keeps the longest piece that is left of it."""
-        taken = [(-1, self._told)]
+        """The traps of overlapping candidates: the longest first; others keep the longest piece that is left."""
+        taken = [(-1, self._decided)]
         traps = []
         for one in sorted(group, key=lambda one: (-one.run.total, one.run.first)):
             first, last = longest_piece(one.run.first, one.run.last, taken)
@@ -280,12 +285,12 @@ class Tracker:
             if trap.residence >= self.min_steps:
                 taken.append((first, last))
                 traps.append(trap)
-        self._told = max(last for _, last in taken)
+        self._decided = max(last for _, last in taken)
         yield from sorted(traps, key=lambda trap: trap.first)
 
 
 def _overlapping(candidates: Sequence[_Candidate]) -> list[list[_Candidate]]:
-    """The candidates in sets that hang together by overlaps, in the order of their steps."""
+    """The candidates in groups that are connected by overlaps, in the order of their steps."""
     groups: list[list[_Candidate]] = []
     end = -1
     for one in sorted(candidates, key=lambda one: one.run.first):
