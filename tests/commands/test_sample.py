@@ -290,8 +290,8 @@ def test_a_run_again_from_its_records(sh, tables):
         0, b"", "mlm-sample: every record is the same as in run.jsonl\n")
     sh("sed 's/\"step\":3/\"step\":4/' run.jsonl > other.jsonl; head -n 9 run.jsonl > short.jsonl")
     sh("cat run.jsonl run.jsonl > long.jsonl")
-    for name, said in (("other", "other.jsonl:15: not what this run gives there"),
-                       ("short", "short.jsonl:10: not what this run gives there"),
+    for name, said in (("other", "other.jsonl:15: this run gives another record here"),
+                       ("short", "short.jsonl:10: this run gives another record here"),
                        ("long", "the file has more lines")):
         done = sh(f"{line} --from-run {name}.jsonl --check")
         assert (done.status, done.out) == (1, b"")
