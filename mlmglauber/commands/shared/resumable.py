@@ -22,10 +22,10 @@ from mlmglauber.stream.output import AppendingOutput, InOrder, Output
 from mlmglauber.stream.records import Record, is_input, record_id, repeated_id
 
 OptionsT = TypeVar("OptionsT", bound=ChainOptions)
-JobT = TypeVar("JobT", bound="Job")
+JobT = TypeVar("JobT", bound="ChainJob")
 
 
-class Job(Protocol):
+class ChainJob(Protocol):
     """What a run advances as a whole: the chains of one text, or one pair."""
 
     finished: bool
