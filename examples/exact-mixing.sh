@@ -17,7 +17,7 @@ trap 'rm -r "$folder"' EXIT
 sentence=$(echo "$words" | tr , ' ')
 echo "$sentence" | mlm-exact --vocab "$words" --tau "$taus" > "$folder/exact"
 couple() { echo "$sentence" | mlm-couple --allow "$words" --pairs 100 --max-steps 5000 --tau "$taus" --seed 1 "$@"; }
-{ couple --start random; couple --lag 100; } | mlm-couple --summarize --eps 0.25 > "$folder/meeting"
+{ couple --start random; couple --lag 100; } | mlm-couple --summary --eps 0.25 > "$folder/meeting"
 printf 'tau\texact\there\tbound\talpha\tlagged\tmedian\tquartile\n'
 jq -rs '(map(select(.of == "pair" and .over == "group"))) as $groups
     | ($groups | map(select(.lag == 0)) | INDEX(.tau)) as $meeting | ($groups | map(select(.lag > 0)) | INDEX(.tau)) as $lagged

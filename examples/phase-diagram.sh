@@ -16,5 +16,5 @@ mkdir -p phase-diagram
 head -n 40 passages.jsonl | jq -c '{id, text}' |
     mlm-couple --model "$model" --dtype bfloat16 --tau 0.5,1,1.25,1.5,1.75,2,2.5,3 --length 8,16,32 --pairs 16 \
         --horizon 12 --seed 1 --resume "$name-pairs.jsonl"
-mlm-couple --summarize -o "$name-summary.jsonl" "$name-pairs.jsonl"
-mlm-couple --summarize --table "$name-pairs.jsonl"
+mlm-couple --summary -o "$name-summary.jsonl" "$name-pairs.jsonl"
+mlm-couple --summary --table "$name-pairs.jsonl"

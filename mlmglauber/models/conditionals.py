@@ -163,6 +163,8 @@ class TableConditional(OneLevel):
     tables[i] has shape (V,) * n: the first n - 1 axes are the other sites in order, the last is the token at site i.
     ValueError for tables of another shape, and for rows that are not probability distributions.
 
+    >>> import numpy as np
+    >>> from mlmglauber import TableConditional
     >>> table = TableConditional([[[.8, .2], [.3, .7]], [[.6, .4], [.5, .5]]])
     >>> np.exp(table.log_probs(np.array([[0, 1]]), np.array([0]))).round(3)
     array([[0.3, 0.7]])

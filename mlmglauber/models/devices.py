@@ -86,3 +86,12 @@ def library_versions() -> dict[str, str]:
 
     return {"mlmglauber": __version__, "torch": torch.__version__, "transformers": transformers.__version__,
             "tokenizers": tokenizers.__version__, "numpy": np.__version__}
+
+
+def accelerator() -> tuple[str | None, bool]:
+    """The name of the first GPU, None where torch finds none; whether torch was built for a GPU that is not there."""
+    import torch
+
+    if torch.cuda.is_available():
+        return torch.cuda.get_device_name(0), False
+    return None, torch.version.cuda is not None

@@ -117,7 +117,7 @@ def test_clusters_are_the_clouds_the_largest_first():
     assert found.members.tolist() == [2] * 10 + [0] * 30 + [1] * 20
     assert [found.members[k] for k in found.nearest] == [0, 1, 2]
     assert found.silhouette > 0.7
-    with pytest.raises(ValueError, match="2 different vectors make no 3 clusters"):
+    with pytest.raises(ValueError, match="3 clusters need 3 different vectors, there are 2"):
         cluster(np.repeat(np.eye(2), 5, axis=0), 3, seed=0)
 
 
@@ -194,7 +194,7 @@ def test_clusters_are_written_in_the_order_of_the_records(topics):
     assert done.records[-1] == {"type": "summary", "of": "pair"}
     few = topics("mlm-basins --clusters 5", stdin=states({("x", 0): TOUR}))
     assert few.status == 1
-    assert "3 different vectors make no 5 clusters; ask for fewer" in few.err
+    assert "5 clusters need 5 different vectors, there are 3; ask for fewer" in few.err
 
 
 def test_embeddings_of_two_kinds_are_refused(topics):
@@ -218,9 +218,9 @@ def test_bad_examples_and_wrong_options_are_told(topics):
         return done.err
 
     assert 'bad:1: "label" is missing or not a string' in err(b'{"text":"a"}\n' + examples(), 65)
-    assert 'bad:1: no "text" and no "embedding"' in err(b'{"label":"a"}\n' + examples(), 65)
+    assert 'bad:1: the record has no "text" and no "embedding"' in err(b'{"label":"a"}\n' + examples(), 65)
     assert "bad: no examples" in err(b"", 1)
-    assert "bad: 1 label; regions are told apart by two labels or more" in err(
+    assert "bad: 1 label; regions need two labels or more" in err(
         b'{"label":"a","embedding":[1,0,0],"embedder":"e"}\n', 1)
     twice = b'{"label":"%s","embedding":[1,0,0],"embedder":"e"}\n'
     assert "one text is an example of a and of b" in err(twice % b"a" + twice % b"b", 65)

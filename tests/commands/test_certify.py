@@ -88,7 +88,7 @@ def test_tokens_are_proposed(sh, copies):
 
 
 def test_what_cannot_be_asked(sh, copies):
-    for arguments, words in (("--certify nope", "no token"), ("--certify id:2", "no token"),
+    for arguments, words in (("--certify nope", "not a token"), ("--certify id:2", "token"),
                              ("--certify '!' --find", "exclude"), ("--certify '!' --no-model", "--no-model")):
         done = sh(f"mlm-traps {arguments} -m c.json", stdin=TEXT)
         assert done.status == 2

@@ -224,7 +224,7 @@ def test_runs_that_made_no_chain_and_other_things_in_their_place():
     assert found.tau_of({}) == 0.5
     assert found.tau_of({"tau": 2}) == 2.0
     for tau in ("hot", -1, float("nan"), True):
-        with pytest.raises(RecordError, match="no temperature"):
+        with pytest.raises(RecordError, match="not a temperature"):
             found.tau_of({"tau": tau})
 
 

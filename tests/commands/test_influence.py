@@ -383,7 +383,7 @@ def test_frozen_sites_one_site_and_bad_records(sh):
     assert (one["tmix_if_alpha"], len(one["gamma"])) == (2, 1)
     done = sh("mlm-influence -m a.json", stdin=b'{"text":"a a","tau":"hot"}\n{"text":"a b","tau":-1}\n{"text":"b a"}\n')
     assert done.status == 65
-    assert 'stdin:1: "tau" is "hot", no temperature' in done.err
+    assert 'stdin:1: "tau" is "hot", not a temperature' in done.err
     assert [record["id"] for record in of(done, "influence")] == ["2"]
     assert sh("echo 'a a' | mlm-influence -m a.json --eps 1").status == 2
 

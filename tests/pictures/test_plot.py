@@ -11,7 +11,6 @@ import pytest
 from conftest import ROOT, quick_shell
 from in_process import STRICT
 from matplotlib.image import imread
-from mlmglauber.commands.plot.records import PictureRecords
 from oracles import TABLE_A, TABLE_B
 
 from mlmglauber.pictures.characters import text
@@ -19,6 +18,7 @@ from mlmglauber.pictures.figure import content, figure
 from mlmglauber.pictures.held import Held
 from mlmglauber.pictures.kinds import KINDS, open_kind
 from mlmglauber.pictures.panel import Bars, Curve, Ground, Heat, Points, Rule
+from mlmglauber.pictures.records import PictureRecords
 from mlmglauber.stream.errors import MlmError
 
 GOLDEN = ROOT / "tests" / "pictures" / "golden"

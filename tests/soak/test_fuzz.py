@@ -160,6 +160,7 @@ def refuse(constant):
 
 def check(command, content, folder):
     """What is true of any input."""
+    (Path(folder) / "in").write_bytes(content)  # which --compare reads too
     started = time.monotonic()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mlmglauber.models.embedder.Embedder", Embedder)

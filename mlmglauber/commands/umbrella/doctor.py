@@ -43,13 +43,13 @@ def examine() -> int:
 
 
 def _device() -> None:
-    import torch
+    from mlmglauber.models.devices import accelerator
 
-    cuda = torch.cuda.is_available()
+    gpu, unused = accelerator()
     threads = os.environ.get("OMP_NUM_THREADS", "")
-    print(f"device: {torch.cuda.get_device_name(0) if cuda else 'cpu'}; threads: {threads or allowed_threads()} of "
+    print(f"device: {gpu or 'cpu'}; threads: {threads or allowed_threads()} of "
           f"{os.cpu_count()} processors")
-    if not cuda and torch.version.cuda is not None:
+    if unused:
         print(f"torch was built for CUDA and finds no GPU; a smaller CPU build: {CPU_TORCH}")
 
 

@@ -1,4 +1,4 @@
-"""Drift: how far a chain has gone from its reference in a space of sentence embeddings."""
+"""Drift: the cosine distance between a chain's state and its reference, in a space of sentence embeddings."""
 
 from math import sqrt
 
@@ -9,7 +9,7 @@ Vector = NDArray[np.floating]
 
 
 class Reference:
-    """The point from which drift is measured; its length is computed once.
+    """The embedding from which drift is measured; its norm is computed once.
 
     >>> Reference(np.array([1.0, 0.0])).drift(np.array([0.0, 3.0]))
     (1.0, None)
@@ -22,9 +22,9 @@ class Reference:
         self.norm, self.reason = _norm(self.vector)
 
     def drift(self, vector: Vector) -> tuple[float | None, str | None]:
-        """1 - cosine(reference, vector) in float64, the cosine clipped to [-1, 1]: from 0 to 2.
+        """1 - cosine(reference, vector) in float64, from 0 to 2, and None.
 
-        Undefined where a vector is zero or not finite: then None and the reason, "zero_norm" or "not_finite".
+        Where one of the two vectors is zero or not finite: None and the reason, "zero_norm" or "not_finite".
         """
         other = vector.astype(np.float64)
         norm, reason = _norm(other)
@@ -38,9 +38,9 @@ class Reference:
 def _norm(vector: NDArray[np.float64]) -> tuple[float, str | None]:
     with np.errstate(over="ignore"):
         square = float(vector.dot(vector))
-    if 1e-250 < square < 1e250:  # beyond that a square loses digits, or a product of two norms does
+    if 1e-250 < square < 1e250:  # outside this range squares or products of norms lose digits
         return sqrt(square), None
-    # Zero, not finite, or very large or small: tell them apart, and scale where that helps.
+    # The vector is zero, not finite, very large or very small; the last two can be scaled.
     if not np.isfinite(vector).all():
         return 0.0, "not_finite"
     largest = float(np.abs(vector).max(initial=0.0))

@@ -1,4 +1,4 @@
-"""The plane that shows most of a cloud of embeddings: principal components with fixed signs."""
+"""Principal components of embeddings, with fixed signs."""
 
 from typing import NamedTuple
 
@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 
 class Projection(NamedTuple):
-    """points (N, r), the share of variance that each component explains (r,), components (r, d), mean (d,).
+    """r principal components of N vectors; r is at most the rank of the centred vectors.
 
-    points = (vectors - mean) @ components.T; r, at most the number asked for, is the rank of the centred vectors.
+    points: (N, r) = (vectors - mean) @ components.T. explained: (r,) share of variance of each component. components:
+    (r, d). mean: (d,).
     """
 
     points: NDArray[np.float64]
@@ -21,9 +22,9 @@ class Projection(NamedTuple):
 def project(vectors: NDArray[np.floating], k: int) -> Projection:
     """The first k principal components of (N, d) vectors by scikit-learn's PCA, full singular value decomposition.
 
-    The largest loading of each component is positive, so the same vectors give the same picture everywhere. There are
-    no more components than the centred vectors have dimensions: a singular value that rounding in float32 alone may
-    make, up to eps32 max |x| (sqrt N + sqrt d), counts as 0. ValueError when k is below 1 or a vector is not finite.
+    The largest loading of each component is positive, so that the same vectors give the same signs on every machine.
+    There are at most as many components as the rank of the centred vectors: singular values up to eps32 max |x| (sqrt N
+    + sqrt d), the rounding error of float32, count as 0. ValueError where k is below 1 or a vector is not finite.
     """
     from sklearn.decomposition import PCA
 

@@ -1,8 +1,8 @@
-"""Sampled states against an exact law: total variation, and a chi-square test whose independence is earned by thinning.
+"""Sampled states against an exact distribution: total variation, and a chi-square test on thinned states.
 
-States of one chain depend on each other, and on their start, by a factor of about |lambda_2|^h after h steps. The exact
-second eigenvalue is known here, so states are taken so far apart, and the first so far from the start, that this
-factor is at most DEPENDENCE; the test takes them for independent draws, which they are but for that.
+The dependence of states of one chain on each other, and on the start, decays as |lambda_2|^h after h steps. The exact
+second eigenvalue is known, so states are taken so far apart, and the first one so far from the start, that this factor
+is at most DEPENDENCE. The test treats them as independent draws.
 """
 
 from math import ceil, log
@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 from mlmglauber.measures.exact.finite_chain import Places, Values
 
 DEPENDENCE = 0.01
-"""What is left of a dependence between two states that are used one after the other."""
+"""Maximum factor |lambda_2|^h between two states that are used one after the other."""
 EXPECTED = 5
-"""States that are expected less often than that share one cell of the test."""
+"""Minimum expected count of a cell of the test; rarer states share one cell."""
 
 
 class Agreement(NamedTuple):
-    """tv: TV of the empirical law from the exact one; expected_tv: its mean if all is right, for as many independent
-    draws. chi_square, dof, p_value: Pearson's test; None with the reason."""
+    """Comparison of sampled states with the exact distribution.
+
+    draws: number of states. tv: total variation between the empirical distribution and the exact one; expected_tv: its
+    mean for as many independent draws of the exact one. chi_square, dof, p_value: Pearson's test. None with the reason.
+    """
 
     draws: int
     tv: float | None
@@ -33,7 +36,7 @@ class Agreement(NamedTuple):
 
 
 def spacing(modulus: float) -> int | None:
-    """The least h >= 1 with |lambda_2|^h <= DEPENDENCE; None where it is 1.
+    """The smallest h >= 1 with |lambda_2|^h <= DEPENDENCE, in steps; None for |lambda_2| = 1.
 
     >>> spacing(0.728957)
     15
@@ -44,10 +47,10 @@ def spacing(modulus: float) -> int | None:
 
 
 def thinned(steps: NDArray[np.int64], apart: int, held: bool) -> Places:
-    """Which of a chain's states, written at `steps` (ascending), are used: `apart` steps from the start and each other.
+    """Indices of the states to use, `apart` steps or more from the start and from each other; steps: ascending.
 
-    held: the states between were left out because nothing changed, as under --on-change: then the state of any step
-    is the last one written, and may be used more than once.
+    held: whether states are recorded only at changes: the state of any step is then the last recorded one, and may be
+    used more than once.
 
     >>> thinned(np.array([0, 4, 8, 12, 16]), 5, False), thinned(np.array([0, 4, 16]), 5, True)
     (array([2, 4]), array([1, 1, 1]))
@@ -64,9 +67,9 @@ def thinned(steps: NDArray[np.int64], apart: int, held: bool) -> Places:
 
 
 def agreement(counts: Places, law: Values) -> Agreement:
-    """Counts of states, (S,), against their exact law, (S,).
+    """Compare counts of states, (S,), with their exact distribution, (S,).
 
-    The mean of |X - N p| is de Moivre's, exact for any p. Cells of the test that expect fewer than EXPECTED are pooled.
+    expected_tv uses de Moivre's exact mean of |X - N p|. Cells that expect fewer than EXPECTED are pooled.
     """
     from scipy.stats import binom, chisquare
 
@@ -84,7 +87,7 @@ def agreement(counts: Places, law: Values) -> Agreement:
 
 
 def _pooled(counts: Places, expected: Values) -> tuple[Values, Values]:
-    """Cells of at least EXPECTED: the states that are frequent, and the others together or with the least of those."""
+    """Cells that expect EXPECTED or more: one per frequent state, and one for the others."""
     order = np.argsort(-expected, kind="stable")
     frequent = int((expected >= EXPECTED).sum())
     if frequent < len(order) and expected[order[frequent:]].sum() < EXPECTED:

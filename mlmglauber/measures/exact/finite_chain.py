@@ -1,12 +1,11 @@
-"""The chain of a finite product space: every state, every conditional, and the kernel of one random-scan step.
+"""Glauber chains on a finite product space: all states, all conditionals, and the kernel of one random-scan step.
 
-n sites, of which site k takes one of m_k tokens, have S = m_0 ... m_{n-1} states, in the order in which the last site
-runs fastest. All of the dynamics is in one array, logp[k, x] = log p_k(x_k | x_-k): the kernel of an update at site k
-is
+n sites, where site k takes one of m_k tokens, have S = m_0 ... m_{n-1} states, ordered such that the last site changes
+fastest. One array, logp[k, x] = log p_k(x_k | x_-k), defines the dynamics: the kernel of an update at site k is
 
-    K_k(x, y) = p_k(y_k | x_-k) where y = x but at k, else 0,      P = (K_0 + ... + K_{n-1}) / n,
+    K_k(x, y) = p_k(y_k | x_-k) where y equals x except at k, else 0,      P = (K_0 + ... + K_{n-1}) / n,
 
-so a law or a function is moved through P by a sum along each axis, in O(n S) whatever the m_k.
+so a distribution or a function is multiplied by P with a sum along each axis, in O(n S) whatever the m_k.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,10 +21,10 @@ Values = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 SPARSE = 1 << 22
-"""The kernel is held as a sparse matrix up to so many entries, 100 MB both ways; moved along the axes beyond that."""
+"""Maximum number of entries of a sparse kernel (100 MB with its transpose); larger chains use sums along the axes."""
 
 BLOCK = 1 << 22
-"""Numbers that are worked on at a time, 32 MB."""
+"""Number of array entries that are processed at a time, 32 MB."""
 
 
 class FiniteChain:
@@ -48,16 +47,16 @@ class FiniteChain:
         self._matrices: tuple[Any, Any] | None = None
 
     def axes(self, site: int) -> tuple[int, int, int]:
-        """(left, m, right): how an array of S states is folded so that its middle axis is a site's token."""
+        """(left, m, right): the shape of an array of S states whose middle axis is the token of a site."""
         return prod(self.shape[:site]), self.shape[site], prod(self.shape[site + 1 :])
 
     def digits(self, site: int) -> Places:
-        """(S,) the place of each state's token among the tokens of the site."""
+        """(S,) the index of each state's token among the tokens of the site."""
         left, m, right = self.axes(site)
         return np.tile(np.repeat(np.arange(m), right), left)
 
     def neighbours(self, site: int, token: int) -> Places:
-        """(S,) the state that each state becomes when the token is put at the site."""
+        """(S,) the index of each state after its token at the site is replaced."""
         return np.arange(self.states) + (token - self.digits(site)) * self.axes(site)[2]
 
     def _tempered(self, site: int) -> Values:
@@ -69,18 +68,18 @@ class FiniteChain:
         return np.moveaxis(tempered.reshape(left, right, m), 2, 1).ravel()
 
     def update(self, laws: Values, site: int) -> Values:
-        """(..., S) laws after one update at a site: law K_site."""
+        """(..., S) distributions after one update at a site: law K_site."""
         folded = laws.reshape(*laws.shape[:-1], *self.axes(site))
         return np.asarray((self.p[site].reshape(self.axes(site)) * folded.sum(-2, keepdims=True)).reshape(laws.shape))
 
     def forward(self, laws: Values) -> Values:
-        """(..., S) laws after one random-scan step: law P."""
+        """(..., S) distributions after one random-scan step: law P."""
         if self._sparse():
             return np.ascontiguousarray((self._matrices[1] @ laws.T).T)  # type: ignore[index]
         return np.asarray(sum(self.update(laws, site) for site in range(self.n)) / self.n)
 
     def backward(self, functions: Values) -> Values:
-        """(..., S) expectations after one random-scan step, by the state that it starts from: P f."""
+        """(..., S) expectations of functions after one random-scan step from each state: P f."""
         if self._sparse():
             return np.ascontiguousarray((self._matrices[0] @ functions.T).T)  # type: ignore[index]
         total = np.zeros_like(functions)
@@ -91,20 +90,20 @@ class FiniteChain:
         return total / self.n
 
     def sweep(self, laws: Values) -> Values:
-        """(..., S) laws after one systematic sweep, from the first site to the last: law K_0 ... K_{n-1}."""
+        """(..., S) distributions after one systematic sweep from the first site to the last: law K_0 ... K_{n-1}."""
         for site in range(self.n):
             laws = self.update(laws, site)
         return laws
 
     def sweep_backward(self, functions: Values) -> Values:
-        """(..., S) expectations after one systematic sweep: K_0 ... K_{n-1} f."""
+        """(..., S) expectations of functions after one systematic sweep from each state: K_0 ... K_{n-1} f."""
         for site in reversed(range(self.n)):
             folded = (self.p[site] * functions).reshape(*functions.shape[:-1], *self.axes(site))
             functions = np.broadcast_to(folded.sum(-2, keepdims=True), folded.shape).reshape(functions.shape)
         return functions
 
     def entries(self) -> int:
-        """How many entries of P can be other than 0."""
+        """Number of entries of P that can differ from 0."""
         return self.states * (1 + sum(m - 1 for m in self.shape))
 
     def _sparse(self) -> bool:
@@ -126,7 +125,7 @@ class FiniteChain:
         return csr_array((data, (np.tile(rows, len(moves)), columns)), shape=(self.states, self.states))
 
     def dense(self, systematic: bool = False) -> Values:
-        """(S, S) P in full, or under `systematic` the kernel of a sweep: 8 S^2 bytes."""
+        """(S, S) P or, if `systematic`, the kernel of a sweep, as a dense array of 8 S^2 bytes."""
         if systematic:
             return self.sweep(np.eye(self.states))
         whole = np.zeros((self.states, self.states))
@@ -138,7 +137,7 @@ class FiniteChain:
         return whole
 
     def sweep_flow(self, law: Values, labels: Places, count: int) -> Values:
-        """(count, count) the same flow under one systematic sweep, set by set."""
+        """(count, count) flow between sets of states under one systematic sweep, see `flow`."""
         total = np.zeros((count, count))
         for block in np.array_split(np.arange(count), -(-count * self.states // BLOCK)):
             after = self.sweep(np.where(labels == block[:, None], law, 0.0))
@@ -147,7 +146,7 @@ class FiniteChain:
         return total
 
     def leaving(self) -> Values:
-        """(n, S) 1 - p_k(x_k | x_-k), summed from the other tokens' shares: 1e-30 is not lost against 1."""
+        """(n, S) 1 - p_k(x_k | x_-k), summed from the other tokens' probabilities: 1e-30 is not lost against 1."""
         rows = []
         for site in range(self.n):
             folded = self.p[site].reshape(self.axes(site))
@@ -160,7 +159,7 @@ class FiniteChain:
     def flow(self, law: Values, labels: Places, count: int) -> Values:
         """(count, count) flow between different sets of states: F[a, b] = sum over x in a and y in b of law(x) P(x, y).
 
-        labels: (S,) the set of each state. What stays within a set is left out.
+        labels: (S,) the set of each state. The diagonal is 0.
         """
         total = np.zeros(count * count)
         for site in range(self.n):
@@ -174,7 +173,8 @@ class FiniteChain:
     def graph(self) -> Any:
         """The moves of positive probability as a sparse graph of O(n S) edges.
 
-        Its first S nodes are the states; each masked context is a node more, between the states that share it.
+        Its first S nodes are the states. Each masked context is a further node, which connects the states that share
+        it.
         """
         from scipy.sparse import csr_array
 
@@ -192,9 +192,9 @@ class FiniteChain:
 
 
 def local_log_probs(shape: Sequence[int], conditional: Callable[[int, Places], Values]) -> Values:
-    """(n, S) log p_k(x_k | x_-k) of every state, each masked context asked for once.
+    """(n, S) log p_k(x_k | x_-k) of every state; each masked context is computed once.
 
-    conditional: takes a site and (B, n) places of tokens (what stands at the site has no influence); returns (B, m_k)
+    conditional: takes a site and (B, n) indices of tokens (that at the site has no influence) and returns (B, m_k)
     log-probabilities in nats at the site.
     """
     shape, rows = tuple(shape), []
@@ -207,11 +207,11 @@ def local_log_probs(shape: Sequence[int], conditional: Callable[[int, Places], V
 
 
 def attractors(chain: FiniteChain) -> Places:
-    """(S,) the basin of each state: the least state of the cycle or fixed point that steepest ascent leads it to.
+    """(S,) the basin of attraction of each state: the lowest state of the fixed point or cycle where ascent ends.
 
-    Steepest ascent puts, at the site where log p(v | rest) - log p(x_i | rest) at tau = 1 is largest, that token v
-    (ties: first site, first token), until every token is its conditional's argmax. Under incompatible conditionals it
-    may end in a cycle, which is a basin's bottom as well.
+    Steepest ascent replaces x_i by v at the site where log p(v | rest) - log p(x_i | rest) at tau = 1 is largest (ties:
+    first site, first token), until every token is its conditional's argmax. With incompatible conditionals it may end
+    in a cycle.
     """
     best, following = np.zeros(chain.states), np.arange(chain.states)
     for site in range(chain.n):
@@ -222,7 +222,7 @@ def attractors(chain: FiniteChain) -> Places:
                 gain = own[after] - own
             better = gain > best
             best[better], following[better] = gain[better], after[better]
-    # After S steps everyone is on its cycle; the least state of the S steps from there on names it.
+    # After S steps every state has reached its cycle, whose name is the lowest state of the next S steps.
     least = np.arange(chain.states)
     ahead = following
     for _ in range(chain.states.bit_length()):
@@ -233,8 +233,8 @@ def attractors(chain: FiniteChain) -> Places:
 def closed_classes(chain: FiniteChain) -> tuple[int, Places]:
     """(count, (S,) the closed communicating class of each state, -1 for a transient one).
 
-    One class means one stationary law. Several do in exact arithmetic only at tau = 0 or with probabilities of 0;
-    probabilities below 1e-323 count as 0, for so double precision has them.
+    There is one stationary distribution if there is one class. There are several classes only at tau = 0 or with
+    probabilities of 0; probabilities below 1e-323 are 0 in double precision.
     """
     if (chain.p > 0).all():
         return 1, np.zeros(chain.states, dtype=np.int64)

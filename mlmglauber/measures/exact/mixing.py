@@ -1,12 +1,12 @@
-"""How fast a finite chain forgets its start: its second eigenvalue and its exact mixing time.
+"""Convergence of a finite chain: its second eigenvalue and its exact mixing time.
 
     t_mix(eps) = min{ t : max_x TV(P^t(x, .), mu) <= eps },
 
-a maximum over starts that does not grow with t, so t is doubled and then bisected. Up to ALL_STARTS states every start
-is followed, in powers of the full kernel. Above that single starts are, the worst being sought: the test function that
-tells a start's law from mu at time t is carried back through P^t, which bounds the distance of every start from below
-and names the next one to follow. A time found so is exact for its start and a lower bound for the worst; where that is
-affordable all starts are then followed to that time, which makes it the value.
+The maximum does not grow with t, so t is doubled and then bisected. Up to ALL_STARTS states every start is followed, in
+powers of the full kernel. For larger chains single starts are followed in search of the worst one: the set of states
+that separates P^t(x, .) from mu is carried back through P^t, which gives a lower bound of the distance of every start
+and thus the next start to follow. The resulting time is exact for its start and a lower bound for the worst one. Where
+the work allows it, all starts are then followed to that time, which makes it exact.
 
 Around it, for any start: |lambda_2|^t <= 2 max_x TV (Levin and Peres 2017, theorem 12.5), and
 TV(P^t(x, .), mu) <= sqrt((1 - mu(x)) / mu(x)) sigma^t / 2, sigma the second singular value of P in L2(mu) (Fill 1991).
@@ -22,21 +22,21 @@ from numpy.typing import NDArray
 from mlmglauber.measures.exact.finite_chain import BLOCK, FiniteChain, Values
 
 ALL_STARTS = 2048
-"""So many starts are followed at once, in powers of the kernel."""
+"""Maximum number of states for which every start is followed in powers of the kernel."""
 WORK = 10**10
-"""Above ALL_STARTS every start is still checked, at the time found, where that takes no more products than this."""
+"""Maximum number of multiplications for checking every start of a larger chain."""
 TIE = 1e-12
-"""A distance that exceeds eps by no more than that is rounding."""
+"""Maximum excess of a distance over eps that counts as rounding."""
 POWERS = 1200 << 20
-"""Bytes of powers of the kernel kept at once."""
+"""Maximum number of bytes for the powers of the kernel."""
 LONGEST = 2**50
-"""Mixing times above that are not told."""
+"""Maximum mixing time, in steps, that is computed."""
 STEPS = 10_000
-"""A single start is followed for so many steps."""
+"""Maximum number of steps for which a single start is followed."""
 FULL_SPECTRUM = 300
-"""Up to so many states all eigenvalues are computed."""
+"""Maximum number of states for which all eigenvalues are computed."""
 ROUNDING = 1e-7
-"""Imaginary parts below that times the modulus may be rounding: a double eigenvalue splits by its square root."""
+"""Maximum imaginary part of an eigenvalue, relative to its modulus, that counts as rounding."""
 
 
 class Second(NamedTuple):
@@ -76,15 +76,14 @@ def _largest(values: NDArray[Any], vectors: NDArray[Any]) -> Second:
 
 
 class Mixing(NamedTuple):
-    """Mixing times in steps, None with the reason where not told.
+    """Mixing times in steps; None, with the reason, for a time that was not found.
 
-    worst: t_mix from the worst start; exact: whether every start was followed, or it is a lower bound. start: that
-    state. given: from the start that was asked for. low, high: bounds of t_mix where it is not exact.
+    worst: t_mix from the worst start; exact: whether it is exact or a lower bound. given: t_mix from the start that the
+    caller gave. low, high: bounds of t_mix where it is not exact.
     """
 
     worst: int | None
     exact: bool
-    start: int | None
     given: int | None
     low: int | None
     high: int | None
@@ -97,7 +96,7 @@ def mixing_times(chain: FiniteChain, law: Values, eps: float, given: int | None,
         return _all_starts(chain, law, eps, given)
     low, high = _spectral_low(second, eps), _singular_high(chain, law, eps)
     if low is not None and low > STEPS:
-        return Mixing(None, False, None, None, low, high, f"over {STEPS} steps, too many to follow one by one")
+        return Mixing(None, False, None, low, high, f"over {STEPS} steps, too many to follow one by one")
     candidates = {int(law.argmin()), int(law.argmax())}
     if second.vector is not None:
         for part in (second.vector.real, second.vector.imag):
@@ -113,79 +112,75 @@ def _all_starts(chain: FiniteChain, law: Values, eps: float, given: int | None) 
     """Doubling and bisection on powers of the kernel, whose rows are kept summing to 1."""
     start = int(law.argmin())
     if 1 - law[start] <= eps + TIE:
-        return Mixing(0, True, start, None if given is None else 0, None, None, None)
+        return Mixing(0, True, None if given is None else 0, None, None, None)
     powers = [_normalised(chain.dense())]
     limit = min(LONGEST.bit_length(), POWERS // powers[0].nbytes)
     while _distance(powers[-1], law).max() > eps + TIE and len(powers) <= limit:
         powers.append(_normalised(powers[-1] @ powers[-1]))
     own = None
     if given is not None:
-        own, _ = _bisected(powers, np.eye(1, chain.states, given), np.array([given]), law, eps)
-    worst, start_ = _bisected(powers, np.eye(chain.states), np.arange(chain.states), law, eps)
+        own = _bisected(powers, np.eye(1, chain.states, given), law, eps)
+    worst = _bisected(powers, np.eye(chain.states), law, eps)
     reason = None if worst is not None else f"over {2 ** (len(powers) - 1)} steps"
-    return Mixing(worst, worst is not None, start_, own, None if worst else 2 ** (len(powers) - 1), None, reason)
+    return Mixing(worst, worst is not None, own, None if worst else 2 ** (len(powers) - 1), None, reason)
 
 
 def _normalised(kernel: Values) -> Values:
-    """Rows that sum to 1 again, so that the diagonal and not the rest takes the rounding."""
+    """The kernel with rows rescaled to sum to 1, in place."""
     kernel /= kernel.sum(axis=1, keepdims=True)
     return kernel
 
 
-def _bisected(powers: Sequence[Values], laws: Values, starts: NDArray[np.int64], law: Values,
-              eps: float) -> tuple[int | None, int | None]:
-    """The first time at which all the laws are within eps, and the start that is last; None when that is beyond the
-    powers. A start that is within eps stays there and is followed no longer."""
+def _bisected(powers: Sequence[Values], laws: Values, law: Values, eps: float) -> int | None:
+    """The first time at which all distributions are within eps of `law`; None where the powers do not reach it.
+
+    A distribution within eps stays within it and is dropped.
+    """
     if (_distance(laws, law) <= eps + TIE).all():
-        return 0, int(starts[0])
+        return 0
     time = 0
     for k in reversed(range(len(powers))):
         moved = powers[k] if time == 0 and len(laws) == len(powers[k]) else laws @ powers[k]
         far = _distance(moved, law) > eps + TIE
         if far.any():
-            laws, starts, time = moved[far], starts[far], time + 2**k
-    if time + 1 >= 2 ** len(powers):
-        return None, None
-    return time + 1, int(starts[_distance(laws, law).argmax()])
+            laws, time = moved[far], time + 2**k
+    return None if time + 1 >= 2 ** len(powers) else time + 1
 
 
 def _sought(chain: FiniteChain, law: Values, eps: float, given: int | None, candidates: list[int], low: int | None,
             high: int | None) -> Mixing:
-    """The worst start that a few rounds of search find."""
-    worst, start, own, seen = 0, candidates[0], None, set(candidates)
+    """Mixing times from the worst start that a search finds."""
+    worst, own, seen = 0, None, set(candidates)
     if given is not None:
         own = _followed(chain, law, eps, given)
         candidates = sorted({*candidates, given})
     while candidates:
         times = [(_followed(chain, law, eps, x), x) for x in candidates]
         if any(time is None for time, _ in times):
-            return Mixing(None, False, None, own, STEPS, high, f"over {STEPS} steps, too many to follow one by one")
+            return Mixing(None, False, own, STEPS, high, f"over {STEPS} steps, too many to follow one by one")
         time, last = max((time or 0, x) for time, x in times)
         seen.update(candidates)
-        if time > worst:
-            worst, start = time, last
+        worst = max(worst, time)
         candidates = sorted(_farther(chain, law, last, max(time - 1, 1)) - seen)
     if chain.states * chain.entries() * worst <= WORK:
-        worst, start = _checked(chain, law, eps, worst, start)
-        return Mixing(worst, True, start, own, None, None, None)
-    return Mixing(worst, False, start, own, max(worst, low or 0), high, None)
+        return Mixing(_checked(chain, law, eps, worst), True, own, None, None, None)
+    return Mixing(worst, False, own, max(worst, low or 0), high, None)
 
 
-def _checked(chain: FiniteChain, law: Values, eps: float, worst: int, start: int) -> tuple[int, int]:
-    """The worst time over all starts, block by block, given one that the worst is not below."""
+def _checked(chain: FiniteChain, law: Values, eps: float, worst: int) -> int:
+    """The mixing time over all starts, block by block; worst: a lower bound of it."""
     for block in np.array_split(np.arange(chain.states), -(-(chain.states**2) // BLOCK)):
         laws = np.zeros((len(block), chain.states))
         laws[np.arange(len(block)), block] = 1.0
         for _ in range(worst):
             laws = chain.forward(laws)
         while (far := _distance(laws, law) > eps + TIE).any():
-            laws, block = chain.forward(laws[far]), block[far]
-            worst, start = worst + 1, int(block[0])
-    return worst, start
+            laws, worst = chain.forward(laws[far]), worst + 1
+    return worst
 
 
 def _followed(chain: FiniteChain, law: Values, eps: float, start: int) -> int | None:
-    """t_mix(eps) from one start, None above STEPS."""
+    """t_mix(eps) from one start; None where it is above STEPS."""
     now = np.zeros(chain.states)
     now[start] = 1.0
     for time in range(STEPS + 1):
@@ -196,7 +191,7 @@ def _followed(chain: FiniteChain, law: Values, eps: float, start: int) -> int | 
 
 
 def _farther(chain: FiniteChain, law: Values, start: int, time: int) -> set[int]:
-    """A start that one set of states, the one that shows the distance of `start` at that time, shows farther away."""
+    """A start that is farther from mu than `start` at that time, by the set of states that separates `start`."""
     now = np.zeros(chain.states)
     now[start] = 1.0
     for _ in range(time):

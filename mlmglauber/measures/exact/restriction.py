@@ -1,4 +1,4 @@
-"""A text whose free sites may hold few tokens each: from a model's conditionals to those of a finite chain."""
+"""A text restricted to a few tokens at each free site: a model's conditionals become those of a finite chain."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -11,7 +11,7 @@ from mlmglauber.models.conditionals import Conditional, Floats, Ids
 
 
 class Restriction:
-    """The states that a text may take: `sites` hold one of their `choices` (token ids, ascending), the rest stands.
+    """The states of a restricted text: `sites` take one of their `choices` (token ids), other sites keep their token.
 
     >>> space = Restriction(np.array([7, 8, 9]), [0, 2], [[7, 1], [9, 4]])
     >>> space.shape, space.ids(2), space.place([7, 8, 4]), space.place([5, 8, 4])
@@ -20,23 +20,23 @@ class Restriction:
 
     def __init__(self, ids: Ids, sites: Sequence[int], choices: Sequence[Sequence[int]]) -> None:
         self.text, self.sites = np.asarray(ids, dtype=np.int64), list(sites)
-        # Ascending, so that at tau = 0 ties go to the lowest id, as everywhere.
+        # Ascending: at tau = 0 ties go to the lowest id, as in every chain.
         self.choices = [np.array(sorted(tokens), dtype=np.int64) for tokens in choices]
         self.shape = tuple(map(len, self.choices))
         self.states = prod(self.shape)
         self.rows = sum(self.states // m for m in self.shape)
-        """Masked contexts, of which each is one conditional of the model."""
+        """Number of masked contexts; each is one conditional of the model."""
         self._digits = [{int(token): k for k, token in enumerate(tokens)} for tokens in self.choices]
 
     def ids(self, state: int) -> list[int]:
-        """The whole text of a state."""
+        """The token ids of the whole text in a state."""
         whole = self.text.copy()
         whole[self.sites] = [tokens[k] for tokens, k in
                              zip(self.choices, np.unravel_index(state, self.shape), strict=True)]
         return [int(token) for token in whole]
 
     def place(self, ids: Sequence[int]) -> int | None:
-        """Which state a text is, None when it is none."""
+        """The index of the state that a text is in; None where it is in none."""
         whole = np.asarray(ids)
         if len(whole) != len(self.text) or (np.delete(whole, self.sites) != np.delete(self.text, self.sites)).any():
             return None
@@ -44,11 +44,12 @@ class Restriction:
         found = [digit for digit in digits if digit is not None]
         return None if len(found) < len(digits) else int(np.ravel_multi_index(found, self.shape))
 
-    def log_probs(self, conditional: Conditional, rows: int, told: Callable[[float], None] = lambda _: None) -> Values:
-        """(n, S) log p_k(x_k | x_-k) at tau = 1 in nats, renormalised over the choices, as FiniteChain takes them.
+    def log_probs(self, conditional: Conditional, rows: int,
+                  advance: Callable[[float], None] = lambda _: None) -> Values:
+        """(n, S) log p_k(x_k | x_-k) at tau = 1 in nats, renormalised over the choices: `base` of FiniteChain.
 
-        rows: conditionals asked for at once. told: is given their number each time. NotFiniteError for a conditional
-        that is no law over the choices; its `row` is the site in the text.
+        rows: maximum number of conditionals per call. advance: called with the number of conditionals that are done.
+        NotFiniteError for a conditional that is 0 or not finite on all choices; its `row` is the site in the text.
         """
         def answer(site: int, contexts: Places) -> Values:
             found = np.empty((len(contexts), self.shape[site]))
@@ -61,14 +62,14 @@ class Restriction:
                 found[start : start + rows] = renormalised(asked[:, self.choices[site]])
                 if not np.isfinite(found[start : start + rows].max(axis=1)).all():
                     raise NotFiniteError(self.sites[site])
-                told(len(batch))
+                advance(len(batch))
             return found
 
         return local_log_probs(self.shape, answer)
 
 
 def renormalised(log_probs: Floats) -> Values:
-    """Rows of log-probabilities whose sum is 1 again, in float64; a row of -inf alone becomes not-a-number."""
+    """Rows of log-probabilities, renormalised in float64; a row of -inf alone becomes NaN."""
     from scipy.special import log_softmax
 
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -76,9 +77,9 @@ def renormalised(log_probs: Floats) -> Values:
 
 
 def likeliest(conditional: Conditional, ids: Ids, sites: Sequence[int], count: int) -> list[list[int]]:
-    """For each site the `count` likeliest tokens given the rest of the text; the present token is always among them.
+    """For each site the `count` likeliest tokens given the rest of the text, with the present token among them.
 
-    It takes the last place where it is less likely, unless it is one that is never drawn.
+    The present token takes the last place where it is less likely, unless the model never draws it.
     """
     chosen = []
     for site in sites:

@@ -1,7 +1,5 @@
-"""Everything about a finite chain that its size allows to be told exactly, in float64.
-
-The paper's influences and bound beside the true mixing time, the incompatibility of the conditionals, the law that the
-chain settles in, and how it lingers there.
+"""Exact properties of a finite chain, in float64: its stationary distribution, mixing time, influences and their bound,
+the incompatibility of its conditionals, its entropy production and its likeliest basin.
 """
 
 from typing import NamedTuple
@@ -14,11 +12,11 @@ from mlmglauber.measures.exact.stationary import TRUSTED, Stationary, stationary
 from mlmglauber.measures.influence.matrix import alphas, mixing_bound
 
 COMPATIBLE = 1e-9
-"""The largest |delta| in nats, at tau = 1, that is taken for rounding in float64."""
+"""Maximum |delta| in nats, at tau = 1, that counts as rounding in float64."""
 
 
 class Rectangles(NamedTuple):
-    """mean, largest: of |delta| at tau = 1, in nats, over `number` rectangles; None with the reason."""
+    """Mean and largest |delta| over `number` rectangles, in nats at tau = 1; None with the reason."""
 
     mean: float | None
     largest: float | None
@@ -27,7 +25,7 @@ class Rectangles(NamedTuple):
 
 
 class Basin(NamedTuple):
-    """The basin of attraction of the likeliest state: its size, its mass, and its conductance (None with a reason)."""
+    """The basin of attraction of the likeliest state: number of states, mass, conductance (None with the reason)."""
 
     states: int
     mass: float
@@ -36,14 +34,14 @@ class Basin(NamedTuple):
 
 
 class Exact(NamedTuple):
-    """What `solve` finds; what cannot be told is None, its reason in `reasons` under the field's name.
+    """The result of `solve`. A field that is not known is None, and `reasons` has the reason under the field's name.
 
-    law: (S,) the stationary law. error: estimated error of the law in total variation, |mu P - mu|_1 / (1 -
+    law: (S,) the stationary distribution. error: its estimated error in total variation, |mu P - mu|_1 / (1 -
     |lambda_2|); None after an elimination, which has nearly all digits whatever the gap. influences: (n, n) c_ij.
-    spectral_radius: of the influences. alpha: the largest row sum. bound: mixing_bound. entropy_production: nats
-    a step. scan_tv: TV between the stationary laws of the random and the systematic scan. escape: (S,) the chance that
-    one step leaves a state, 1 over the mean number of steps until it is left. reversible: whether detailed balance
-    holds.
+    alpha: their largest row sum; spectral_radius: their spectral radius. bound: mixing_bound of alpha.
+    entropy_production: nats per step. scan_tv: total variation between the stationary distributions of the random and
+    the systematic scan. escape: (S,) probability that one step leaves a state, the inverse of its mean residence.
+    reversible: whether detailed balance holds.
     """
 
     law: Values | None
@@ -63,9 +61,10 @@ class Exact(NamedTuple):
 
 
 def solve(chain: FiniteChain, basins: Places, found: Rectangles, eps: float, given: int | None) -> Exact:
-    """All of it for one chain.
+    """Solve one chain.
 
-    basins: from `attractors`. found: from `rectangles`. given: the state from which a mixing time is wanted besides.
+    basins: from `attractors`. found: from `rectangles`. eps: of t_mix(eps). given: a start whose mixing time is wanted
+    too.
     """
     influence = influences(chain)
     alpha, _, radius = alphas(influence)
@@ -80,7 +79,7 @@ def solve(chain: FiniteChain, basins: Places, found: Rectangles, eps: float, giv
     law, error, reason = _trusted(settled, second)
     if law is None:
         reasons |= dict.fromkeys(("likeliest", "basin", "entropy_production", "scan_tv"), reason or "")
-        mixing = Mixing(None, False, None, None, None, None, reason)
+        mixing = Mixing(None, False, None, None, None, reason)
         return Exact(None, error, second, mixing, influence, alpha, radius, bound, None, None, escape, None, reversible,
                      reasons)
     mixing = mixing_times(chain, law, eps, given, second)
@@ -95,7 +94,7 @@ def solve(chain: FiniteChain, basins: Places, found: Rectangles, eps: float, giv
 
 
 def _trusted(settled: Stationary, second: Second) -> tuple[Values | None, float | None, str | None]:
-    """The law, its estimated error, and why it is withheld where that is so."""
+    """The stationary distribution, its estimated error, and the reason where it is too uncertain to be given."""
     if settled.law is None or settled.method == "elimination":
         return settled.law, None, settled.reason
     assert settled.residual is not None
@@ -115,7 +114,7 @@ def influences(chain: FiniteChain) -> Values:
         whole = chain.p[i].reshape(chain.shape)
         for j in range(chain.n):
             if i != j:
-                laws = np.moveaxis(whole, (j, i), (0, -1))  # what j holds, the other sites, p_i
+                laws = np.moveaxis(whole, (j, i), (0, -1))  # token at j, other sites, p_i
                 for k in range(len(laws) - 1):
                     distances = 0.5 * np.abs(laws[k + 1 :] - laws[k]).sum(axis=-1)
                     found[i, j] = max(found[i, j], float(distances.max()))
@@ -126,7 +125,7 @@ def rectangles(shape: tuple[int, ...], base: Values) -> Rectangles:
     """|delta| over every rectangle i < j, a < a', b < b', all other sites in all ways.
 
     With W = log p_j - log p_i, delta is the mixed difference W(a',b') - W(a,b') - W(a',b) + W(a,b), whose size does not
-    depend on which corner is called x. shape, base: as in FiniteChain. At tau it is delta / tau.
+    depend on the corner that is called x. shape, base: as in FiniteChain. At temperature tau it is delta / tau.
     """
     if not np.isfinite(base).all():
         return Rectangles(None, None, 0, "a conditional has probability 0")
@@ -146,7 +145,7 @@ def rectangles(shape: tuple[int, ...], base: Values) -> Rectangles:
 
 
 def entropy_production(chain: FiniteChain, law: Values) -> float | None:
-    """Stationary entropy production in nats a step; None when it is infinite.
+    """Stationary entropy production in nats per step; None where it is infinite.
 
     The long-run mean of log p(new | rest) - log p(old | rest) is (1/n) sum_k sum_x (law K_k - law)(x) log p_k(x_k |
     x_-k); 0 if and only if the stationary chain is reversible.
@@ -163,7 +162,7 @@ def entropy_production(chain: FiniteChain, law: Values) -> float | None:
 
 
 def scan_distance(chain: FiniteChain, law: Values, basins: Places) -> tuple[float | None, str | None]:
-    """TV between the law of the random scan and the one at the ends of systematic sweeps; None with the reason."""
+    """TV between the stationary distributions of random scan and of systematic sweeps; None with the reason."""
     settled = stationary(chain, basins, systematic=True)
     if settled.law is None:
         return None, settled.reason
@@ -176,9 +175,10 @@ def scan_distance(chain: FiniteChain, law: Values, basins: Places) -> tuple[floa
 
 
 def likeliest_basin(chain: FiniteChain, law: Values, basins: Places) -> Basin:
-    """The states that steepest ascent leads where it leads the mode of the law (see `attractors`).
+    """The basin of attraction (see `attractors`) of the likeliest state.
 
-    Its conductance is flow out over the smaller mass: sum_{x in B, y not in B} mu(x) P(x, y) / min(mu(B), 1 - mu(B)).
+    Its conductance is the flow out of it over the smaller mass: sum_{x in B, y not in B} mu(x) P(x, y) / min(mu(B), 1 -
+    mu(B)).
     """
     inside = basins == basins[law.argmax()]
     mass, rest = float(law[inside].sum()), float(law[~inside].sum())

@@ -1,13 +1,14 @@
-"""The stationary law of a finite chain, and how far the numbers can be trusted where the chain is nearly reducible.
+"""The stationary distribution of a finite chain, and its error where the chain is nearly reducible.
 
-Up to DENSE states by the elimination of Grassmann, Taksar and Heyman (1985), which never subtracts: every probability
-has nearly all its digits, however small the gap (O'Cinneide 1993). Above that by iterated aggregation and
-disaggregation (Koury, McAllister and Stewart 1984): power steps spread the law within basins of attraction, and the
-chain between basins, again solved without subtraction, weighs them. There the error is at most about
+Up to DENSE states it is computed by the elimination of Grassmann, Taksar and Heyman (1985), which never subtracts:
+every probability has nearly all its digits, however small the gap (O'Cinneide 1993). For larger chains iterated
+aggregation and disaggregation is used (Koury, McAllister and Stewart 1984): power steps spread probability within
+basins of attraction, and the chain between basins, solved without subtraction too, weights them. Then the error is
+about
 
     |mu P - mu|_1 / (1 - |lambda_2|),
 
-and a law for which that is above TRUSTED is not given.
+and a distribution with an error above TRUSTED is not given.
 """
 
 from typing import NamedTuple
@@ -17,23 +18,23 @@ import numpy as np
 from mlmglauber.measures.exact.finite_chain import FiniteChain, Places, Values, closed_classes
 
 DENSE = 2048
-"""So many states are eliminated in full: 34 MB and half a second."""
+"""Maximum number of states for full elimination: 34 MB and half a second."""
 PANEL = 64
-"""States that are eliminated together, so that the rest is a product of matrices."""
+"""Number of states that are eliminated together, so that the rest is a product of matrices."""
 TRUSTED = 1e-6
-"""The largest estimated error, in total variation, of a law that is given."""
+"""Maximum estimated error, in total variation, of a distribution that is given."""
 SINGLE = 512
-"""So many of the likeliest states are aggregates of their own."""
+"""Number of the likeliest states that are aggregates of their own."""
 SINGLE_SWEEP = 128
-"""The same for sweeps, whose flow is dear."""
+"""The same number for sweeps, whose flow takes longer to compute."""
 SMOOTHING = 30
-"""Power steps between two weighings of the basins."""
+"""Number of power steps between two weightings of the aggregates."""
 ROUNDS = 400
-"""Weighings before the iteration is given up."""
+"""Maximum number of weightings."""
 
 
 class Stationary(NamedTuple):
-    """A stationary law, (S,), or None with the reason. residual: |mu P - mu|_1. method: elimination or aggregation."""
+    """A stationary distribution (S,), or None with the reason; residual: |mu P - mu|_1; method: how it was computed."""
 
     law: Values | None
     residual: float | None
@@ -42,10 +43,10 @@ class Stationary(NamedTuple):
 
 
 def eliminate(kernel: Values) -> Values:
-    """The stationary law of an irreducible (S, S) kernel, which is overwritten. Its diagonal is not looked at.
+    """The stationary distribution of an irreducible (S, S) kernel, which is overwritten; its diagonal is not used.
 
-    Grassmann-Taksar-Heyman: states are censored from the last to the first, p_ij += p_ik p_kj / sum_{j<k} p_kj; then
-    their weights are filled in again. O(S^3), in panels. ValueError for a state that cannot be left downwards.
+    Grassmann-Taksar-Heyman: states are eliminated from the last to the first, p_ij += p_ik p_kj / sum_{j<k} p_kj, then
+    their weights follow by back substitution. O(S^3), in panels. ValueError for a reducible kernel.
 
     >>> eliminate(np.array([[.7, .3], [.1, .9]])).round(3)
     array([0.25, 0.75])
@@ -64,15 +65,15 @@ def eliminate(kernel: Values) -> Values:
     law = np.ones(count)
     for k in range(1, count):
         law[k] = law[:k] @ kernel[:k, k]
-        if law[k] > 1e200:  # weights that far apart would overflow
+        if law[k] > 1e200:  # larger ratios of weights would overflow
             law[: k + 1] /= law[k]
     return np.asarray(law / law.sum())
 
 
 def stationary(chain: FiniteChain, basins: Places, systematic: bool = False) -> Stationary:
-    """The law of the random scan or, under `systematic`, of the state after a whole sweep from the first site on.
+    """The stationary distribution of the random scan or, if `systematic`, of the state after a sweep in site order.
 
-    basins: (S,) a name of each state's basin of attraction (any integers), the aggregates of the iteration.
+    basins: (S,) the basin of attraction of each state, any integers; the aggregates of the iteration.
     """
     count, classes = closed_classes(chain)
     if count > 1:
@@ -98,9 +99,9 @@ def _residual(chain: FiniteChain, law: Values, systematic: bool) -> float:
 
 
 def _aggregated(chain: FiniteChain, labels: Places, systematic: bool) -> Values:
-    """Power steps within the aggregates, a weighing of the aggregates, and so on until neither moves the law.
+    """Alternates power steps and weightings of aggregates until the distribution stays the same.
 
-    The aggregates are basins, but the likeliest states so far, where a cold chain lingers, are each their own.
+    The aggregates are basins, except that each of the likeliest states so far is an aggregate of its own.
     """
     move = chain.sweep if systematic else chain.forward
     single = SINGLE_SWEEP if systematic else SINGLE
@@ -123,7 +124,7 @@ def _aggregated(chain: FiniteChain, labels: Places, systematic: bool) -> Values:
 
 
 def _weighed(chain: FiniteChain, law: Values, labels: Places, count: int, systematic: bool) -> Values:
-    """The law with its aggregates' weights made those of the chain between them, if that can be solved."""
+    """The distribution with aggregates weighted by the chain between them; unchanged where that cannot be solved."""
     if not 1 < count <= DENSE:
         return law
     masses = np.bincount(labels, weights=law, minlength=count)

@@ -1,4 +1,4 @@
-"""The influences in one context: rows of changed states against those of the state itself, never all held at once."""
+"""The influences in one context: conditionals of changed states, computed in slices, against those of the state."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -12,16 +12,17 @@ from mlmglauber.measures.influence.replacements import Ascent, Changes
 from mlmglauber.models.conditionals import Conditional, Floats, Ids
 
 SLICE = 1 << 28
-"""Bytes of conditionals computed at a time: many forward passes, so that all sites share them."""
+"""Number of bytes of conditionals that are computed at a time; a slice covers many forward passes."""
 
 Keep = Callable[[Floats, Ids, Ids, Floats], None]
 Advance = Callable[[float], None]
 
 
 class Compared(NamedTuple):
-    """What C changes of one state do at its n free sites; 0 at the changed site itself.
+    """The effect of C changes of one state x at its n free sites; 0 at the changed site itself.
 
-    variations: (T, n, C) TV( p_i(.|x), p_i(.|y_c) ) at T temperatures. oscillations: (n, C) of log p - log p' at tau 1.
+    variations: (T, n, C) TV( p_i(.|x), p_i(.|y_c) ) at T temperatures. oscillations: (n, C) of log p - log p' at tau =
+    1, in nats.
     """
 
     changes: Changes
@@ -29,15 +30,15 @@ class Compared(NamedTuple):
     oscillations: NDArray[np.float64]
 
     def matrix(self, k: int) -> Matrix:
-        """(n, n) the largest TV seen, at the k-th temperature: entry ij is at most c_ij."""
+        """(n, n) largest TV over the changes at the k-th temperature: entry ij is a lower bound of c_ij."""
         return _largest(self.variations[k], self.changes.places)
 
     def oscillation_matrix(self) -> Matrix:
-        """(n, n) D_ij, the largest oscillation seen."""
+        """(n, n) D_ij, the largest oscillation over the changes."""
         return _largest(self.oscillations, self.changes.places)
 
     def mean_contraction(self, k: int) -> float | None:
-        """Mean of 1 - 1/n + (1/n) sum_i TV_i over the changes as often as they were drawn; None for none."""
+        """Mean of 1 - 1/n + (1/n) sum_i TV_i over the draws of changes; None where there is no change."""
         weights = self.changes.weights
         if not len(weights):
             return None
@@ -52,7 +53,7 @@ def _largest(values: NDArray[np.float64], places: Ids) -> Matrix:
 
 
 def check_rows(rows: Floats) -> None:
-    """NotFiniteError for a row that is no law."""
+    """Raise NotFiniteError for a row without a finite entry."""
     broken = np.flatnonzero(~np.isfinite(rows.max(axis=1)))
     if len(broken):
         raise NotFiniteError(int(broken[0]))
@@ -60,15 +61,16 @@ def check_rows(rows: Floats) -> None:
 
 def compare(conditional: Conditional, ids: Ids, sites: Ids, base: Floats, changes: Changes, taus: Sequence[float],
             keep: Keep | None = None, advance: Advance = lambda rows: None) -> Compared:
-    """Influences of one state from the rows of its changed ones: C (n - 1) rows of V log-probabilities.
+    """Influences of one state, from C (n - 1) conditionals (rows of V log-probabilities) of its changed states.
 
-    ids: (N,) the state. sites: (n,) the free ones. base: (n, V) its own rows. Rows are asked for in slices of SLICE
-    bytes, site by site: never (n, n, V). keep: is given (base, i, j, rows) of each slice, (B,) places and (B, V) rows.
-    advance: is told how many rows are done.
+    ids: (N,) the state. sites: (n,) the free ones. base: (n, V) the state's own rows. Rows are computed in slices of
+    SLICE bytes, site by site, so that no (n, n, V) array exists. keep: called with (base, i, j, rows) for each slice:
+    (B,) places of the conditionals, (B,) places of the changes, (B, V) rows. advance: called with the number of rows
+    that are done.
     """
     n, count = len(sites), len(changes.places)
     variations, moved = np.zeros((len(taus), n, count)), np.zeros((n, count))
-    at, which = np.nonzero(np.arange(n)[:, None] != changes.places)  # site by site: a row meets its own base row
+    at, which = np.nonzero(np.arange(n)[:, None] != changes.places)  # site by site
     step = max(1, SLICE // (4 * conditional.vocab_size))
     for start in range(0, len(at), step):
         i, c = at[start : start + step], which[start : start + step]
@@ -88,7 +90,7 @@ def compare(conditional: Conditional, ids: Ids, sites: Ids, base: Floats, change
 
 def ascend(conditional: Conditional, ids: Ids, sites: Ids, base: Floats, ascent: Ascent, taus: Sequence[float],
            keep: Keep | None = None, advance: Advance = lambda rows: None) -> Compared:
-    """As compare, of the changes that an ascent looks for; what it climbs is sum_i TV_i at the first temperature."""
+    """As compare, for the changes that an ascent proposes; it maximises sum_i TV_i at the first temperature."""
     rounds = []
     while (changes := ascent.propose()) is not None:
         found = compare(conditional, ids, sites, base, changes, taus, keep, advance)

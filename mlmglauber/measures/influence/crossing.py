@@ -1,7 +1,7 @@
-"""The temperature above which sampled influences no longer refute alpha < 1, from conditionals that are kept.
+"""The crossing temperature: above it sampled influences no longer refute alpha < 1.
 
-Logits are computed once and tempered, so alpha at another temperature costs no forward pass. Temperatures are looked at
-on a ladder tau_k = 2^(k / 128), so that the searches for the three alphas share them.
+Conditionals are computed once and kept, so alpha at another temperature needs no forward pass. Temperatures are on a
+ladder tau_k = 2^(k / 128), which the searches for the three alphas share.
 """
 
 from collections.abc import Callable
@@ -13,21 +13,21 @@ from mlmglauber.measures.influence.matrix import Matrix, alphas, oscillation_bou
 from mlmglauber.models.conditionals import Floats, Ids
 
 OCTAVE = 128
-"""Steps of the ladder to a doubling of tau: a bracket is 0.54 % wide."""
+"""Number of steps of the ladder for a doubling of tau; one step is 0.54 %."""
 LOWEST, HIGHEST = -4 * OCTAVE, 8 * OCTAVE
-"""From tau = 1/16 to 256."""
+"""Ends of the ladder: tau = 1/16 and 256."""
 GRID = OCTAVE // 2
-"""Half octaves, when rows cannot be kept."""
+"""Number of steps between temperatures (half an octave) where there is no memory for the conditionals."""
 
 
 class Room:
-    """Bytes that kept rows may take, shared by all lengths."""
+    """Bytes of memory left for conditionals, shared by all lengths."""
 
     def __init__(self, size: int) -> None:
         self.left = size
 
     def claim(self, size: int) -> bool:
-        """Take so much, if it is there."""
+        """Take `size` bytes; False, and nothing is taken, where fewer are left."""
         if size > self.left:
             return False
         self.left -= size
@@ -35,7 +35,7 @@ class Room:
 
 
 class Bracket(NamedTuple):
-    """alpha >= 1 at `low`, < 1 at `high` and at the octaves seen above it; None, and a reason, for an end not seen."""
+    """alpha >= 1 at `low`, and < 1 at `high` and at the octaves above it; None with a reason for an end not found."""
 
     low: float | None
     high: float | None
@@ -48,10 +48,10 @@ def ladder(k: int) -> float:
 
 
 class Crossing:
-    """The entrywise largest influences of contexts of one length, as a function of tau.
+    """The entrywise largest influences over contexts of n free sites, as a function of tau.
 
-    Rows are kept while there is room; from then on only matrices on a grid of half octaves. advance: is told of each
-    temperature that was looked at.
+    Conditionals are kept while there is memory; afterwards only matrices at half octaves are. advance: called with 1
+    for each temperature at which the matrix is computed.
     """
 
     def __init__(self, n: int, room: Room) -> None:
@@ -63,7 +63,7 @@ class Crossing:
         self.oscillations = np.zeros((n, n))
 
     def take(self, base: Floats, i: Ids, j: Ids, rows: Floats) -> None:
-        """Rows (B, V) at places i of states changed at places j, and the rows (n, V) of the state itself."""
+        """Add rows (B, V) at places i of states changed at places j; base: (n, V) rows of the state itself."""
         if not self.coarse and self.room.claim(base.nbytes + rows.nbytes):
             self.blocks.append((base, i, j, rows))
             return
@@ -76,7 +76,7 @@ class Crossing:
             _update(matrix, ladder(k), base, i, j, rows)
 
     def move(self, oscillations: Matrix) -> None:
-        """(n, n) the D_ij of one more context: they spare the temperatures at which they prove alpha < 1."""
+        """Add the (n, n) D_ij of a context; where they prove alpha < 1, influences need not be computed."""
         self.oscillations = np.maximum(self.oscillations, oscillations)
 
     def _matrix(self, k: int) -> Matrix:
@@ -89,7 +89,7 @@ class Crossing:
         return self.matrices[k]
 
     def _alpha(self, size: int, k: int) -> float:
-        """One of the three alphas at a temperature, or a bound of it that is below 1."""
+        """One of the three alphas at a temperature, or an upper bound of it that is below 1."""
         if k not in self.matrices:
             bound = alphas(oscillation_bound(self.oscillations, ladder(k)))[size]
             if bound < 1:
@@ -97,10 +97,10 @@ class Crossing:
         return alphas(self._matrix(k))[size]
 
     def bracket(self, size: int) -> Bracket:
-        """Where an alpha (0 by rows, 1 by columns, 2 the spectral radius) comes down to 1 for good.
+        """Where an alpha (size: 0 by rows, 1 by columns, 2 the spectral radius) falls below 1 as tau rises.
 
-        From tau = 256 down, octave by octave, to the first one with alpha >= 1; then by bisection. A crossing that
-        returns within one octave is not seen: alpha need not be monotone in tau.
+        The search goes down from tau = 256, octave by octave, to the first alpha >= 1, then by bisection. alpha need
+        not be monotone in tau: two crossings within one octave are not found.
         """
         step = GRID if self.coarse else OCTAVE
         high = HIGHEST
@@ -121,7 +121,7 @@ class Crossing:
 
 
 def _update(matrix: Matrix, tau: float, base: Floats, i: Ids, j: Ids, rows: Floats) -> None:
-    """Raise the entries of a matrix to the influences of some rows, which stand site by site."""
+    """Raise the entries of a matrix to the influences of some rows, which are ordered by site."""
     for place in np.unique(i).tolist():
         here = slice(*np.searchsorted(i, [place, place + 1]))
         np.maximum.at(matrix[place], j[here], total_variations(base[place], rows[here], [tau])[0])

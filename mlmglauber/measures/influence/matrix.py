@@ -1,12 +1,13 @@
-"""Influences: how far one token moves the conditional at another site, and what follows for mixing.
+"""Influences: how far a change of one token moves the conditional at another site, and the mixing bounds they give.
 
     c_ij(tau) = max over states x, y that differ at site j alone of TV( p_i(. | x), p_i(. | y) )
 
-Where alpha, the largest row sum of C, is below 1, the chain mixes: t_mix(eps) <= ceil( n / (1 - alpha) ln(n / eps) )
-(Dobrushin 1970; the largest column sum serves as well, by path coupling: Bubley and Dyer 1997). A spectral radius below
-1 makes the law unique and the disagreement fade, but gives this bound only up to a factor.
+Where alpha, the largest row sum of C, is below 1, t_mix(eps) <= ceil( n / (1 - alpha) ln(n / eps) ) (Dobrushin 1970).
+The same holds for the largest column sum, by path coupling (Bubley and Dyer 1997). A spectral radius below 1 makes the
+stationary distribution unique and disagreements vanish, but gives this bound only up to a factor.
 
-A maximum over sampled contexts is at most the one over all: sampled influences can refute alpha < 1, never certify it.
+The maximum over sampled contexts is at most the maximum over all contexts: sampled influences can refute alpha < 1 but
+never prove it.
 """
 
 from collections.abc import Hashable, Sequence
@@ -23,13 +24,13 @@ from mlmglauber.models.conditionals import Floats
 Matrix = NDArray[np.float64]
 
 BLOCK = 1 << 18
-"""Numbers worked on at a time: they stay in the processor's cache through all passes."""
+"""Number of array entries that are processed at a time; they fit into the processor's cache."""
 COLD = 1e-6
-"""A temperature below this is no safe divisor in float32."""
+"""Minimum temperature by which float32 numbers are divided."""
 
 
 def tempered(rows: Floats, tau: float) -> Floats:
-    """Rows of p_tau from (B, V) rows of log p at tau = 1, in the rows' own float type; tau = 0 is the argmax."""
+    """(B, V) p_tau from log p at tau = 1, in the rows' own float type; at tau = 0 the argmax has probability 1."""
     if tau < COLD:
         return np.asarray(np.exp(temper(rows, np.full(len(rows), tau))))
     law = rows - rows.max(axis=1, keepdims=True)
@@ -40,7 +41,7 @@ def tempered(rows: Floats, tau: float) -> Floats:
 
 
 def total_variations(base: Floats, rows: Floats, taus: Sequence[float]) -> Matrix:
-    """(T, B) TV between one tempered conditional and others: base (V,), rows (B, V), log-probabilities at tau = 1.
+    """(T, B) TV at T temperatures between one conditional, base (V,), and others, rows (B, V); both log p at tau = 1.
 
     >>> total_variations(np.log([.7, .2, .1]), np.log([[.1, .2, .7]]), [1.0]).round(6)
     array([[0.6]])
@@ -58,14 +59,15 @@ def total_variations(base: Floats, rows: Floats, taus: Sequence[float]) -> Matri
 
 
 def oscillations(base: Floats, rows: Floats) -> Matrix:
-    """(B,) max_v f(v) - min_v f(v) of f = log p - log p': how far logit differences move; inf where a token is lost.
+    """(B,) max_v f(v) - min_v f(v) of f = log p - log p', the change of logit differences, in nats.
 
-    base (V,), rows (B, V), both normalised: f then takes both signs, so tokens that neither law holds count as f = 0.
+    base (V,), rows (B, V): normalised log-probabilities at tau = 1. inf where a token has probability 0 in one of the
+    two. Since f takes both signs, tokens with probability 0 in both count as f = 0.
     """
     found = np.empty(len(rows))
     step = max(1, BLOCK // rows.shape[1])
     for start in range(0, len(rows), step):
-        with np.errstate(invalid="ignore"):  # -inf - -inf, of a token that neither law holds
+        with np.errstate(invalid="ignore"):  # -inf - -inf, of a token with probability 0 in both
             moved = rows[start : start + step] - base
         np.copyto(moved, 0, where=np.isnan(moved))
         found[start : start + step] = moved.max(axis=1) - moved.min(axis=1)
@@ -73,7 +75,7 @@ def oscillations(base: Floats, rows: Floats) -> Matrix:
 
 
 def oscillation_bound(oscillation: float | Matrix, tau: float) -> Matrix:
-    """tanh(D / (4 tau)), at least the TV between two tempered laws whose log-ratio oscillates by D at tau = 1.
+    """tanh(D / (4 tau)), an upper bound of the TV at tau of two conditionals whose oscillation at tau = 1 is D.
 
     >>> float(oscillation_bound(4.0, 2.0).round(6))
     0.462117
@@ -85,7 +87,7 @@ def oscillation_bound(oscillation: float | Matrix, tau: float) -> Matrix:
 
 
 class Alphas(NamedTuple):
-    """Three sizes of an influence matrix: largest row sum, largest column sum, spectral radius (below both)."""
+    """Three norms of an influence matrix: largest row sum, largest column sum, spectral radius (at most either)."""
 
     row: float
     column: float
@@ -93,18 +95,18 @@ class Alphas(NamedTuple):
 
 
 def alphas(matrix: Matrix) -> Alphas:
-    """The three sizes of an (n, n) matrix of influences.
+    """The three norms of an (n, n) matrix of influences.
 
     >>> [round(size, 6) for size in alphas(np.array([[0, .6], [.7, 0]]))]
     [0.7, 0.7, 0.648074]
     """
     row, column = float(matrix.sum(axis=1).max()), float(matrix.sum(axis=0).max())
     radius = float(np.abs(np.linalg.eigvals(matrix)).max())
-    return Alphas(row, column, min(radius, row, column))  # its own rounding aside it is never above them
+    return Alphas(row, column, min(radius, row, column))  # the radius exceeds them only by rounding
 
 
 def mixing_bound(alpha: float, n: int, eps: float) -> int | None:
-    """ceil( n / (1 - alpha) ln(n / eps) ) >= t_mix(eps) of n free sites, in steps; None where alpha is 1 or above.
+    """ceil( n / (1 - alpha) ln(n / eps) ) >= t_mix(eps) for n free sites, in steps; None where alpha is 1 or above.
 
     >>> mixing_bound(0.7, 2, 0.25)
     14
@@ -113,9 +115,10 @@ def mixing_bound(alpha: float, n: int, eps: float) -> int | None:
 
 
 def certified_tau(oscillation: float, n: int) -> float:
-    """D / (4 artanh(1 / (n - 1))): above it (n - 1) tanh(D / (4 tau)) < 1, and n sites contract whatever the text.
+    """D / (4 artanh(1 / (n - 1))), the temperature above which alpha < 1 for every text of n free sites.
 
-    oscillation: a D that no pair of contexts exceeds. Two sites contract at every tau above 0.
+    oscillation: an upper bound D of the oscillations of all pairs of contexts. The result follows from (n - 1) tanh(D /
+    (4 tau)) < 1; it is 0 for two sites.
 
     >>> round(certified_tau(4.0, 3), 6), certified_tau(4.0, 2)
     (1.820478, 0.0)
@@ -126,7 +129,7 @@ def certified_tau(oscillation: float, n: int) -> float:
 
 
 def certified_alpha(oscillation: float, n: int, tau: float) -> float:
-    """(n - 1) tanh(D / (4 tau)), at least alpha (by rows and by columns) of every text of n free sites."""
+    """(n - 1) tanh(D / (4 tau)), an upper bound of alpha (by rows and by columns) for every text of n free sites."""
     bound = tanh(oscillation / (4 * tau)) if tau > 0 else float(oscillation > 0)
     return (n - 1) * bound
 
@@ -134,16 +137,16 @@ def certified_alpha(oscillation: float, n: int, tau: float) -> float:
 def contraction(variation: float, n: int) -> float:
     """1 - 1/n + S/n: the expected Hamming distance, after one coupled step, of two states that differ at one site.
 
-    variation: S = sum over the n - 1 other free sites of TV_i. Exact for the maximal coupling of the two conditionals
-    at one uniform site: the site that differs is redrawn from equal laws, the others part with probability TV_i.
+    variation: S, the sum of TV_i over the n - 1 other free sites. Exact for a maximal coupling at a uniform site: the
+    site that differs is redrawn from equal conditionals, another site becomes different with probability TV_i.
     """
     return 1 - 1 / n + variation / n
 
 
 def mean_over(groups: Sequence[Hashable], values: Sequence[float]) -> tuple[Interval, int]:
-    """The mean over groups (texts, chains) of each one's mean value, its 95 % interval, and how many groups there are.
+    """The mean over groups (texts or chains) of each group's mean, with its 95 % interval, and the number of groups.
 
-    Values of a group depend on each other, so the group counts once.
+    Values of a group depend on each other, so each group counts once.
 
     >>> mean_over(["a", "a", "b"], [1.0, 3.0, 4.0])[0].value
     3.0

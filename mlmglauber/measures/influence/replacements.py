@@ -1,4 +1,4 @@
-"""What to put in the place of a token to see whom it moves: drawn, chosen, or looked for."""
+"""Replacements of tokens, whose effect on other sites is measured: drawn at random, chosen, or searched for."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,15 +11,16 @@ from mlmglauber.measures.rectangle.draw import draw_tokens
 from mlmglauber.models.conditionals import Floats, Ids
 
 TYPICAL = ("conditional", "uniform")
-"""Draws whose mean tells of typical pairs; the others choose."""
+"""Draws whose mean describes typical pairs; the others select replacements."""
 ROUNDS = 3
-"""An ascent spends half of its candidates on far tokens, the rest in so many rounds."""
+"""Number of rounds of an ascent after the first one, which takes half of the candidates."""
 
 
 class Changes(NamedTuple):
     """C states that differ from one state x at one site each.
 
-    places: (C,) which of the free sites. tokens: (C,) what stands there. weights: (C,) how often that was drawn.
+    places: (C,) index of the changed site among the free sites. tokens: (C,) the new tokens. weights: (C,) how often
+    each change was drawn.
     """
 
     places: Ids
@@ -29,11 +30,11 @@ class Changes(NamedTuple):
 
 def draw_changes(how: str, base: Floats, present: Ids, allowed: NDArray[np.bool_], uniforms: NDArray[np.float64],
                  tau: float) -> Changes:
-    """M replacements at each of n free sites, equal ones taken together.
+    """M replacements at each of n free sites, equal ones merged.
 
-    base: (n, V) conditionals at tau = 1. present: (n,) the tokens that stand there. uniforms: (n, M) on [0, 1).
-    conditional: from p_tau without the present token. uniform: any other token, each once where M reaches them all.
-    top: the M likeliest others. A site without another token to draw has none.
+    base: (n, V) conditionals at tau = 1. present: (n,) the tokens of the state. uniforms: (n, M) on [0, 1). how:
+    "conditional" draws from p_tau without the present token; "uniform" draws any other token, or takes each of them
+    once where there are at most M; "top" takes the M likeliest others. A site without another token has no replacement.
     """
     count = uniforms.shape[1]
     places, tokens, weights = [], [], []
@@ -62,7 +63,7 @@ def _others(allowed: NDArray[np.bool_], token: int) -> Ids:
 
 
 def _law_of_others(row: Floats, token: int, tau: float) -> Floats | None:
-    """log p_tau of the other tokens, normalised: a firm token's rivals are not lost against it. None for no rival."""
+    """Normalised log p_tau of the other tokens, however likely the present one is; None where there is no other."""
     others = row.astype(np.float64)
     others[token] = -np.inf
     try:
@@ -77,12 +78,11 @@ def _joined(places: Sequence[Ids], tokens: Sequence[Ids], weights: Sequence[Ids]
 
 
 class Ascent:
-    """A search for the replacements that move the other sites most, at all free sites at once.
+    """A search for the replacements that move the other sites most, at all free sites in parallel.
 
-    It begins with the tokens that lie farthest from the present one, then goes on to the nearest neighbours of the best
-    found so far that were not tried. It finds a large influence, not certainly the largest.
-
-    vectors: (V, d) where the tokens lie. budget: candidates for each site.
+    It starts with the tokens farthest from the present one, then tries the nearest neighbours of the best one so far.
+    It finds a large influence, but not always the largest. vectors: (V, d) token vectors. budget: maximum number of
+    candidates for each site.
     """
 
     def __init__(self, vectors: NDArray[np.floating], present: Ids, allowed: NDArray[np.bool_], budget: int) -> None:
@@ -121,7 +121,7 @@ class Ascent:
         return -(-left // 2) if self.first else min(left, self.width)
 
     def learn(self, changes: Changes, moved: NDArray[np.float64]) -> None:
-        """Take note of how far each proposed change moved the other sites."""
+        """Record how far each proposed change moved the other sites; moved: (C,)."""
         for place, token, size in zip(changes.places.tolist(), changes.tokens.tolist(), moved.tolist(), strict=True):
             if size > self.best[place]:
                 self.best[place], self.best_token[place] = size, token

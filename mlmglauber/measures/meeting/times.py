@@ -1,4 +1,4 @@
-"""Times until two chains meet: what a pair tells, and whether times grow faster than n ln n."""
+"""Meeting times of coupled chains, and the test whether times grow faster than n ln n."""
 
 from collections.abc import Callable, Sequence
 from math import comb
@@ -14,7 +14,7 @@ Values = NDArray[np.float64]
 
 
 class PairKind(NamedTuple):
-    """What pairs must share to be summed up together."""
+    """What pairs that are summarised together have in common."""
 
     model: str
     coupling: str
@@ -24,10 +24,12 @@ class PairKind(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """One pair: joint steps until it met, None where it did not in max_steps; when a state last changed.
+    """One pair of coupled chains.
 
-    text: what it started from; the pairs of one text depend on each other. sums: the Hamming distances that bound the
-    Wasserstein distance, at geometric_steps, 0 from their end on; None without a lag.
+    text: the text it started from; the pairs of one text depend on each other. meeting: joint steps until the chains
+    were equal, None where they were not within max_steps. last_change: the last joint step at which a state changed.
+    sums: sums of Hamming distances that bound the Wasserstein distance, at geometric_steps, 0 after their end; None
+    without a lag.
     """
 
     kind: PairKind
@@ -41,12 +43,12 @@ class Pair(NamedTuple):
 
     @property
     def watched(self) -> int:
-        """The meeting or, where censored, how long was waited for it."""
+        """The meeting time or, where censored, the number of joint steps."""
         return self.max_steps if self.meeting is None else self.meeting
 
 
 def grouped(pairs: Sequence[Pair], key: Callable[[Pair], Any]) -> list[tuple[Any, list[Pair]]]:
-    """(key, its pairs), in the order of the keys."""
+    """(key, pairs) of each group, in the order of the keys."""
     groups: dict[Any, list[Pair]] = {}
     for pair in pairs:
         groups.setdefault(key(pair), []).append(pair)
@@ -54,19 +56,19 @@ def grouped(pairs: Sequence[Pair], key: Callable[[Pair], Any]) -> list[tuple[Any
 
 
 def times_of(pairs: Sequence[Pair]) -> tuple[Values, NDArray[np.bool_]]:
-    """(times, censored): joint steps to the meeting or, where there was none, to the end."""
+    """(times, censored): joint steps to the meeting or, where the chains did not meet, to the end."""
     return (np.array([pair.watched for pair in pairs], dtype=np.float64),
             np.array([pair.meeting is None for pair in pairs]))
 
 
 class Growth(NamedTuple):
-    """Exponential growth in n against T = C n ln n, in two ways.
+    """Whether times grow faster than T = C n ln n, measured in two ways.
 
-    rate: k of the median time in ln(T / (n ln n)) = a + k n, by least squares weighted by the number of times, with its
-    interval over texts. 0 is n ln n; above 0 is exponential growth, by a factor e^k a site.
-    p: of a one-sided log-rank test of T / (n ln n) at the shortest against the longest n, which needs no medians; small
-    says that times grow faster than n ln n, exponentially or not.
-    What cannot be told is None, and `reason` says why.
+    rate: k in ln(T / (n ln n)) = a + k n for the median time T, by least squares weighted by the number of times, with
+    its 95 % interval (low, high) over texts. 0 means n ln n; above 0 the time grows by a factor e^k per site.
+    p: p-value of a one-sided log-rank test of T / (n ln n), the shortest against the longest n, which needs no medians.
+    A small one means that times grow faster than n ln n, exponentially or not.
+    A part that is not known is None, and `reason` says why.
     """
 
     rate: float | None = None
@@ -77,11 +79,11 @@ class Growth(NamedTuple):
 
 
 REJECTED = 0.05
-"""A p of growth below this rejects T = C n ln n."""
+"""p-values of growth below this reject T = C n ln n."""
 
 
 def growth(groups: Sequence[Times], seed: int = 0) -> Growth:
-    """How times grow over the lengths, shortest first; one resample of texts serves all lengths."""
+    """How times grow over the lengths, shortest first; all lengths use the same resamples of texts."""
     groups = [group for group in groups if n_log_n(group.n) is not None]
     if len(groups) < 2:
         return Growth(reason="growth needs two lengths of two sites or more")
@@ -107,7 +109,7 @@ def growth(groups: Sequence[Times], seed: int = 0) -> Growth:
 
 
 def c_and_growth(groups: Sequence[Times]) -> tuple[Interval, Growth]:
-    """C of T = C n ln n over the lengths, and the test of it: where that rejects n ln n there is no C."""
+    """C of T = C n ln n over the lengths, and the test of growth; C is None where the test rejects n ln n."""
     grown = growth(groups)
     if grown.p is not None and grown.p < REJECTED:
         return Interval(None, None, None, f"times grow faster than n ln n (p {grown.p:.2g})"), grown
@@ -115,12 +117,13 @@ def c_and_growth(groups: Sequence[Times]) -> tuple[Interval, Growth]:
 
 
 def _log_rank(short: Times, long: Times) -> tuple[float | None, str | None]:
-    """p of the log-rank test, texts being the clusters; None and why.
+    """p-value of the log-rank test with texts as clusters; or None and the reason.
 
-    The log-rank score is a sum over times of residuals, delta (Z - e(t)) - sum of (Z - e(s)) d(s) / r(s) over events
-    s <= t, with Z = 1 at the short length, e the share of it among the r at risk and d the events. Summed up text by
-    text, they are independent with mean 0 under T = C n ln n; Student's t tests that (Lin and Wei 1989). With few texts
-    its tail is too thin: p is not below 1 / C(a + b, a), the least that a permutation of a and b texts can give.
+    The log-rank score is the sum over times of the residuals delta (Z - e(t)) - sum over events s <= t of (Z - e(s))
+    d(s) / r(s), with Z = 1 for the short length and 0 for the long one, r the number at risk, e the share of the short
+    length among them, and d the number of events. The sums over the times of each text are independent with mean 0
+    under T = C n ln n, which Student's t tests (Lin and Wei 1989). With few texts the tail of t is too
+    thin: p is not below 1 / C(a + b, a), the smallest value that a permutation test of a and b texts can give.
     """
     from scipy.stats import ttest_1samp
 
@@ -134,7 +137,7 @@ def _log_rank(short: Times, long: Times) -> tuple[float | None, str | None]:
     if short.censored.all():
         return None, "too few met"
     order = np.argsort(times)
-    ahead = np.searchsorted(times[order], moments, side="left")  # so many are no longer at risk
+    ahead = np.searchsorted(times[order], moments, side="left")  # number of times that are no longer at risk
     risk = len(times) - ahead
     share = (of_short.sum() - np.concatenate([[0.0], np.cumsum(of_short[order])])[ahead]) / risk
     events = np.bincount(np.searchsorted(moments, times[~censored]), minlength=len(moments))

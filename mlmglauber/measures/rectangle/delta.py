@@ -1,20 +1,20 @@
-"""The rectangle test: whether single-site conditionals are those of one joint law.
+"""The rectangle test: whether single-site conditionals belong to one joint distribution.
 
-x has tokens (a, b) at two sites (i, j), z is x with (a', b') there. If a joint law P has these conditionals, both ways
-from x to z tell log P(z) / P(x), and their difference
+x has tokens (a, b) at two sites (i, j), and z is x with (a', b') there. If a joint distribution P has these
+conditionals, both ways from x to z give log P(z) / P(x), and their difference
 
     delta = [log p_i(a'|b) - log p_i(a|b) + log p_j(b'|a') - log p_j(b|a')]
           - [log p_j(b'|a) - log p_j(b|a) + log p_i(a'|b') - log p_i(a|b')]
 
-is zero (nats; all other sites stand as in x). It is zero for every rectangle if and only if a joint exists (Arnold and
-Press 1989), and delta at temperature tau is delta / tau, since the normalisers cancel.
+is zero (in nats; all other sites as in x). It is zero for every rectangle if and only if a joint distribution exists
+(Arnold and Press 1989). At temperature tau it is delta / tau, since the normalisers cancel.
 
-i and j may be blocks of sites, as those of a word of several pieces. A block changes one site after the other, from the
-left, and by the chain rule its change of log-probability is the sum over its sites of
+i and j may be blocks of sites, such as those of a word of several pieces. A block changes one site after the other,
+from the left. By the chain rule its change of log-probability is the sum over its sites of
 
     log p_k(a'_k | a'_1 .. a'_(k-1), a_(k+1) .. a_K, rest) - log p_k(a_k | the same).
 
-For a joint law that sum is log P(a', rest) / P(a, rest), whatever the order: delta is zero again.
+For a joint distribution this sum is log P(a', rest) / P(a, rest), whatever the order, so delta is zero again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,21 +28,19 @@ from mlmglauber.models.conditionals import FILL, Conditional, Floats, Ids, stack
 Values = NDArray[np.float64]
 
 EPSILON = {"float64": 2.0**-52, "float32": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7}
-"""Distance from 1 to the next larger number of each format."""
+"""Distance from 1 to the next larger number of each number format."""
 ULPS = 4
-"""Rounding of a delta, in units in the last place of the sum of |log p|. A table of float64 numbers, each rounded when
-its row was normalised and once more when its logarithm was taken, stays within it."""
+"""Rounding error of a delta, in units in the last place of the sum of |log p|. A table of float64 numbers, which are
+rounded when a row is normalised and when its logarithm is taken, stays within it."""
 WAYS = 4
-"""Ways in which a joint law scores texts: paddings, here, one for each of the four conditionals of a rectangle."""
-
-
+"""Number of ways in which a joint distribution scores texts: one padding for each conditional of a rectangle."""
 BACKWARDS = (1, 2)
-"""Ways that take the states in reverse order: those of the conditionals that delta subtracts. So errors that depend on
-the place in a batch add up."""
+"""The ways that take the states in reverse order, those of the conditionals that delta subtracts: errors that depend on
+the place in a batch then add up instead of cancelling."""
 
 
 class Rectangle(NamedTuple):
-    """Sites i and j, the tokens a and b that stand there, and the alternatives to_a and to_b."""
+    """Sites i and j, their tokens a and b, and the alternatives to_a and to_b."""
 
     i: int
     j: int
@@ -53,7 +51,7 @@ class Rectangle(NamedTuple):
 
 
 class BlockRectangle(NamedTuple):
-    """The same for two blocks of sites: ascending sites, as many tokens, and as many alternatives."""
+    """A rectangle of two blocks: ascending sites, and as many tokens and alternatives as sites."""
 
     i: tuple[int, ...]
     j: tuple[int, ...]
@@ -64,7 +62,7 @@ class BlockRectangle(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """A conditional that a rectangle needs: at `site` of `ids`, of two tokens."""
+    """The log-probabilities that a rectangle needs of one conditional: of two tokens at a site of a state."""
 
     ids: Ids
     site: int
@@ -72,10 +70,10 @@ class Ask(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """R rectangles at tau, in nats.
+    """R rectangles at temperature tau, in nats.
 
-    logp: (R, 4, 2) log-probabilities of what stands there and of the alternative, in the order of `asks`; of a block
-    their sum over its sites. delta: (R,). size: (R,) the sum of |log p| over all conditionals of the rectangle.
+    logp: (R, 4, 2) log-probabilities of the present token and of the alternative, in the order of `asks`; for a block,
+    sums over its sites. delta: (R,). size: (R,) sum of |log p| over all conditionals of the rectangle.
     """
 
     logp: Values
@@ -84,15 +82,15 @@ class Measured(NamedTuple):
 
 
 class JointLaw(Protocol):
-    """A model that gives log P(x) itself, as a causal one does."""
+    """A model that gives log P(x) itself, such as a causal language model."""
 
     def joint(self, ids: Ids, way: int = 0, again: bool = False) -> Values:
-        """(B,) log P(x) in nats of B states, by one of WAYS ways through the hardware; `again` by others still."""
+        """(B,) log P(x) in nats of B states, computed in one of WAYS ways; with `again` in WAYS other ways."""
         ...
 
 
 class Answers(Protocol):
-    """What answers the conditionals of rectangles."""
+    """A source of the conditionals of rectangles."""
 
     def answer(self, asked: Sequence[Ask], tau: float = 1.0, again: bool = False) -> tuple[Values, Values]:
         """((A, 2) log-probabilities at tau = 1, (A,) log of the normaliser of p^(1/tau)), both in nats."""
@@ -100,7 +98,10 @@ class Answers(Protocol):
 
 
 def asks(ids: Ids, rectangle: Rectangle | BlockRectangle) -> list[Ask]:
-    """The conditionals of a rectangle on x = ids: i given b, i given b', j given a, j given a', one for each site."""
+    """The conditionals of a rectangle on x = ids: at i given b and given b', at j given a and given a'.
+
+    Each of these four has one item for a site, and one for each site of a block.
+    """
     i, j, a, b, to_a, to_b = (np.atleast_1d(part) for part in rectangle)
     over_b, over_a = ids.copy(), ids.copy()
     over_b[j], over_a[i] = to_b, to_a
@@ -109,7 +110,7 @@ def asks(ids: Ids, rectangle: Rectangle | BlockRectangle) -> list[Ask]:
 
 
 def _steps(ids: Ids, sites: Ids, present: Ids, alternatives: Ids) -> Iterator[Ask]:
-    """A block's conditionals: each site given the alternatives on its left and what stands there on its right."""
+    """A block's conditionals: each site given the alternatives at sites to its left and the tokens to its right."""
     for k, site in enumerate(sites.tolist()):
         state = ids.copy()
         state[sites[:k]] = alternatives[:k]
@@ -117,13 +118,13 @@ def _steps(ids: Ids, sites: Ids, present: Ids, alternatives: Ids) -> Iterator[As
 
 
 def quarters(rectangle: Rectangle | BlockRectangle) -> tuple[int, int, int, int]:
-    """How many of a rectangle's `asks` each of its four conditionals takes."""
+    """The number of items in a rectangle's `asks` for each of its four conditionals."""
     first, second = np.size(rectangle.i), np.size(rectangle.j)
     return first, first, second, second
 
 
 def delta(logp: Values) -> Values:
-    """(R,) deltas in nats from (R, 4, 2) log-probabilities: of the present token and its alternative, as `asks` says.
+    """(R,) deltas in nats from (R, 4, 2) log-probabilities of the present token and its alternative, see Measured.
 
     >>> logp = np.log([[[.7, .2], [.2, .5], [.6, .3], [.1, .8]]])  # Table A of the tests
     >>> delta(logp).round(6)
@@ -135,9 +136,9 @@ def delta(logp: Values) -> Values:
 
 def measure(answers: Answers, asked: Sequence[Ask], tau: float = 1.0, again: bool = False,
             counts: Sequence[int] | None = None) -> Measured:
-    """Rectangles from their `asks`, one rectangle's after the other's.
+    """Measure rectangles; asked: the `asks` of all rectangles, one after the other.
 
-    counts: how many asks belong to each quarter of each rectangle; one where it is not given.
+    counts: the `quarters` of all rectangles, one after the other; by default 1 for each conditional.
     """
     base, normaliser = answers.answer(asked, tau, again)
     scaled = base / tau - normaliser[:, None]
@@ -149,11 +150,11 @@ def measure(answers: Answers, asked: Sequence[Ask], tau: float = 1.0, again: boo
 
 
 def noise(first: Measured, second: Measured) -> Values:
-    """(R,) how far rounding moves a delta, in nats: a sample of its scale, from two computations of R rectangles.
+    """(R,) the size in nats of the rounding error of each delta, from two computations of R rectangles.
 
-    The root of the sum of squares of what the four gains log p(alternative) - log p(present) change by: the standard
-    deviation of the difference of two deltas if gains err independently. It is no function of the two deltas, which may
-    agree by accident, or differ by their size where one order and padding mirrors the other.
+    With the four gains log p(alternative) - log p(present), it is the root of the sum of the squares of their changes:
+    the standard deviation of the difference of the two deltas if errors of gains are independent. The difference of
+    the two deltas itself is not used: they may agree by accident, or be mirror images of each other.
     """
     with np.errstate(invalid="ignore"):
         moved = (second.logp[..., 1] - second.logp[..., 0]) - (first.logp[..., 1] - first.logp[..., 0])
@@ -161,15 +162,15 @@ def noise(first: Measured, second: Measured) -> Values:
 
 
 def rounding(size: Values, dtype: str) -> Values:
-    """(R,) how large a delta rounding alone may make, in nats, at least: ULPS units in the last place of `size`.
+    """(R,) the size in nats of a delta that rounding alone can produce: ULPS units in the last place of `size`.
 
-    dtype: the number format of the model; of one that is not known, float32.
+    dtype: the model's number format; an unknown one counts as float32.
     """
     return ULPS * EPSILON.get(dtype, EPSILON["float32"]) * size
 
 
 class Rows:
-    """Conditionals by masked context: rectangles on one pair of sites share them, and none is computed twice."""
+    """Answers rectangles from a model's conditionals; computes each masked context of a call once."""
 
     def __init__(self, conditional: Conditional, rows: int) -> None:
         self.conditional, self.rows = conditional, rows
@@ -177,7 +178,7 @@ class Rows:
         self._kept: dict[tuple[int, bytes], Floats] = {}
 
     def keep(self, states: Sequence[Ids], sites: Sequence[int]) -> list[Floats]:
-        """The rows of some contexts, held for whoever asks for them later."""
+        """The rows (V,) of some contexts; they are kept for later calls of `answer`."""
         keys = [_context(ids, site) for ids, site in zip(states, sites, strict=True)]
         new = {key: k for k, key in enumerate(keys) if key not in self._kept}
         for key, row in self._compute(list(new), [states[k] for k in new.values()], self.conditional.log_probs):
@@ -185,8 +186,8 @@ class Rows:
         return [self._kept[key] for key in keys]
 
     def answer(self, asked: Sequence[Ask], tau: float = 1.0, again: bool = False) -> tuple[Values, Values]:
-        """See Answers. again: nothing kept is used, and the rows go through the hardware by another way; ValueError for
-        a conditional that has none, as a table."""
+        """See Answers. again: kept rows are not used, and rows are computed in another way; ValueError for a
+        conditional without one, such as a table."""
         wanted: dict[tuple[int, bytes], list[int]] = {}
         for k, ask in enumerate(asked):
             wanted.setdefault(_context(ask.ids, ask.site), []).append(k)
@@ -222,7 +223,7 @@ class Rows:
 
 
 def has_other_way(model: Any) -> bool:
-    """Whether a model can compute its numbers again in another way, so that rounding shows."""
+    """Whether a model can compute its numbers in a second way, which makes rounding errors visible."""
     return bool(model.has_second_way)
 
 
@@ -240,11 +241,11 @@ def _log_normaliser(row: Floats, tau: float) -> float:
 
 
 class JointRows:
-    """Conditionals of a model that gives a joint, of a choice between two tokens: P(a', b) / [P(a, b) + P(a', b)].
+    """Answers rectangles from a joint distribution: P(a', b) / [P(a, b) + P(a', b)] for a choice between two tokens.
 
-    Each is made of two scores of its own. A corner of a rectangle belongs to two conditionals and is scored for each of
-    them, by another way through the hardware and in another place of its batch, so that nothing cancels by algebra:
-    delta is what the scores disagree.
+    Each conditional has two scores of its own. A corner of a rectangle belongs to two conditionals and is scored for
+    each of them in another way and at another place of its batch, so that the scores do not cancel by algebra: delta is
+    the disagreement of the scores.
     """
 
     def __init__(self, law: JointLaw) -> None:

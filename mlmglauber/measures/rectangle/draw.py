@@ -1,4 +1,4 @@
-"""Rectangles drawn at random: which sites, and which tokens in the place of those that stand there."""
+"""Random rectangles: draws of pairs of sites, and of alternatives to the tokens there."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from mlmglauber.models.conditionals import Floats, Ids
 def draw_sites(uniforms: NDArray[np.float64], sites: Ids, gap: int | None = None) -> Ids:
     """(R, 2) pairs i < j among the given sites; uniform over pairs, or over pairs with j = i + gap.
 
-    uniforms: (R, 2) on [0, 1). ValueError where there is no such pair.
+    uniforms: (R, 2) on [0, 1). gap: distance of the two sites. ValueError where there is no such pair.
     """
     if gap is not None:
         starts = np.intersect1d(sites, sites - gap)
@@ -30,8 +30,8 @@ def draw_tokens(how: str, present: int, uniforms: Sequence[float], allowed: NDAr
                 row: Floats | None) -> list[int]:
     """Alternatives to the present token, one for each uniform.
 
-    conditional: from the conditional `row` (V,) at tau = 1, without the present token. uniform: any allowed token.
-    top: the likeliest. ValueError where no other token can be drawn.
+    how: "conditional" draws from the conditional `row` (V,) at tau = 1 without the present token, "uniform" from the
+    allowed tokens, and "top" takes the likeliest other token. ValueError where no other token can be drawn.
     """
     if how == "uniform":
         others = np.flatnonzero(allowed)
@@ -47,7 +47,7 @@ def draw_tokens(how: str, present: int, uniforms: Sequence[float], allowed: NDAr
     if how == "top":
         return [int(chances.argmax())] * len(uniforms)
     cumulative = np.cumsum(chances)
-    # side="right" never lands on a token of probability 0, and the last sum is the total itself
+    # side="right" never selects a token of probability 0; the last cumulative sum is the total itself
     places = np.searchsorted(cumulative, np.asarray(uniforms) * cumulative[-1], side="right")
     last = int(np.flatnonzero(chances)[-1])
     return [min(int(place), last) for place in places]

@@ -1,22 +1,22 @@
-"""Entropy production of a chain: what its steps tell of reversibility.
+"""Entropy production of a chain, which is zero for a reversible chain.
 
 The entropy production per step of the random-scan dynamics with positive conditionals is the stationary mean of
 
     log p_tau(new | rest) - log p_tau(old | rest)
 
-over updates (nats a step; 0 for an update that changes nothing). It is zero if and only if the stationary chain is
-reversible (Lebowitz and Spohn 1999), which compatible conditionals force. Another scan has another stationary law, and
-its mean is no entropy production.
+over updates (nats per step; 0 for an update that changes nothing). It is zero if and only if the stationary chain is
+reversible (Lebowitz and Spohn 1999), which holds for compatible conditionals. For other scans the stationary
+distribution differs, and this mean is not the entropy production.
 
 Along a reversible chain the sum telescopes to log pi(x_T) - log pi(x_0), the boundary term. Its mean is zero in
-stationarity; in a chain that still moves away from its start it is not, and looks like production. Two halves of a
-chain share the state x_m in the middle, which the first gains and the second loses: Cov(first half, second half) =
--Var log pi(x_m) but for what the halves remember of each other, so
+stationarity; in a chain that still moves away from its start it is not zero and mimics entropy production. Two halves
+of a chain share the state x_m in the middle, with opposite signs: Cov(first half, second half) = -Var log pi(x_m) up to
+the memory between the halves, so
 
     B = sqrt(-2 Cov(first half's sum, second half's sum)),  0 where the covariance is positive,
 
-is the standard deviation of a boundary term, and B / T goes to either side of the interval. Where the two halves differ
-in their mean, or in how often they change a token, the chain is not stationary and there is no interval.
+is the standard deviation of a boundary term, and the interval is widened by B / T on either side. Where the two halves
+differ in their mean, or in how often they change a token, the chain is not stationary and has no interval.
 """
 
 import warnings
@@ -32,13 +32,13 @@ from mlmglauber.measures.statistics.intervals import FEWEST, places_of, student_
 Values = NDArray[np.float64]
 
 MIN_BATCHES = 10
-"""Fewer batch means give no interval."""
+"""Minimum number of batch means for an interval."""
 LEVEL = 0.01
-"""Share of stationary chains that are taken for not stationary: two tests, of gains and of changes, at half of it."""
+"""Probability of rejecting a stationary chain: two tests, of gains and of changes, at half of this level each."""
 
 
 class Halves(NamedTuple):
-    """Sums over the first and the second half of a chain's `steps` steps each: gains in nats, and changes."""
+    """Sums over the first and second half of a chain, of `steps` steps each: gains in nats, and numbers of changes."""
 
     steps: int
     gains: tuple[float, float]
@@ -46,12 +46,12 @@ class Halves(NamedTuple):
 
 
 class Production(NamedTuple):
-    """Entropy production in nats a step over `steps` steps, with a 95 % interval.
+    """Entropy production in nats per step over `steps` steps, with its 95 % interval (low, high).
 
-    by: what the interval stands on, "batch_means" of one chain, "chains" of one text or "texts"; None with `reason`.
-    changes: the updates that changed a token; the others add nothing. mean is None where it is infinite: a token of
-    probability 0 was left, as in a text with an unknown token. boundary: B, in nats, which is part of the interval.
-    halves: of one chain, for `of_group`; means: the mean of each half.
+    by: what the interval is computed from: "batch_means" of one chain, "chains" of one text, or "texts"; None with
+    `reason`. changes: number of updates that changed a token; the others add nothing. mean is None where it is
+    infinite, since the chain left a token of probability 0, such as the unknown token. boundary: B in nats, which is
+    part of the interval. halves: of one chain, for `of_group`; means: the mean of each half.
     """
 
     mean: float | None
@@ -69,10 +69,10 @@ class Production(NamedTuple):
 def of_chain(steps: NDArray[np.int64], gains: Values, last: int, burn_in: int) -> Production:
     """Entropy production of one chain after its burn-in.
 
-    steps: (K,) the steps at which a token changed, ascending. gains: (K,) logp_new - logp_old there, +inf where a token
-    of probability 0 was left. last: the last step of the chain. The interval is one of non-overlapping batch means,
-    sqrt(N) batches of sqrt(N) of the N steps each (Flegal and Jones 2010), with Student's t; B is that of neighbouring
-    batches. ValueError when no step is left.
+    steps: (K,) the steps at which a token changed, ascending. gains: (K,) logp_new - logp_old there, +inf where the
+    chain left a token of probability 0. last: the last step of the chain. The interval is Student's over
+    non-overlapping batch means, sqrt(N) batches of sqrt(N) of the N steps each (Flegal and Jones 2010); B is estimated
+    from neighbouring batches. ValueError where the burn-in leaves no step.
 
     >>> of_chain(np.array([1, 3]), np.array([0.5, -0.5]), 4, 0).mean
     0.0
@@ -108,8 +108,8 @@ def of_chain(steps: NDArray[np.int64], gains: Values, last: int, burn_in: int) -
 def of_group(chains: Sequence[Production], texts: Sequence[Hashable] | None = None) -> Production:
     """The mean over chains, each weighted by its steps.
 
-    texts: what each chain started from; the interval is over texts, from FEWEST on, or over the chains of one text.
-    Chains that sit in different traps differ: only an interval over them tells that.
+    texts: the text that each chain started from; the interval is over texts if there are FEWEST or more, or over the
+    chains of one text. Only such an interval shows how much chains in different traps differ.
     """
     if len(chains) == 1:
         return chains[0]
@@ -141,7 +141,7 @@ def of_group(chains: Sequence[Production], texts: Sequence[Hashable] | None = No
 
 
 def _halves(steps: NDArray[np.int64], gains: Values, count: int) -> Halves:
-    """steps from 0 on; of an odd number of steps the one in the middle is left out."""
+    """The halves of `count` steps from step 0 on; the middle one of an odd number of steps is left out."""
     size = count // 2
     parts = (steps < size, steps >= count - size)
     first, second = (float(gains[part].sum()) for part in parts)
@@ -153,7 +153,7 @@ def _means(halves: Halves) -> tuple[float, float] | None:
 
 
 def _boundary(first: Values, second: Values) -> float:
-    """B from the sums of neighbouring stretches of time, their means taken off."""
+    """B from the centred sums of neighbouring periods."""
     return sqrt(max(0.0, -2 * float((first * second).sum()) / max(1, len(first) - 1)))
 
 
@@ -166,10 +166,10 @@ def _with_interval(plain: Production, values: Values, steps: float, by: str) -> 
 
 
 def _differ(first: NDArray[Any], second: NDArray[Any]) -> bool:
-    """Whether two stretches of batches differ in their mean (Welch's test)."""
+    """Whether two sets of batches differ in their mean (Welch's test)."""
     from scipy.stats import ttest_ind
 
-    with warnings.catch_warnings(action="ignore"):  # of values that are all alike, which differ in nothing
+    with warnings.catch_warnings(action="ignore"):  # scipy warns of constant values, which do not differ
         return bool(ttest_ind(first, second, equal_var=False).pvalue < LEVEL / 2)
 
 

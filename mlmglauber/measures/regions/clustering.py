@@ -1,4 +1,4 @@
-"""Regions without names: k-means clusters of embeddings."""
+"""Regions without labels: k-means clusters of embeddings."""
 
 from typing import NamedTuple
 
@@ -6,16 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 STARTS = 10
-"""Runs of k-means from different centres, of which the tightest counts."""
+"""Number of runs of k-means from different centres; the one with the smallest sum of squares is used."""
 
 SHOWN = 2000
-"""Vectors, drawn at random, that the silhouette is computed on; its cost is quadratic."""
+"""Maximum number of vectors, drawn at random, for the silhouette, whose cost is quadratic."""
 
 
 class Clusters(NamedTuple):
-    """members (N,): the cluster of each vector, the largest cluster first; sizes (K,); nearest (K,): the index of the
-    vector nearest to each centre; silhouette, from -1 to 1: how much nearer vectors are to their own cluster than to
-    the next, None where each vector is a cluster of its own.
+    """K clusters of N vectors, the largest first.
+
+    members: (N,) the cluster of each vector. sizes: (K,). nearest: (K,) index of the vector nearest to each centre.
+    silhouette: mean silhouette coefficient, from -1 to 1; None where each vector is a cluster of its own.
     """
 
     members: NDArray[np.int64]
@@ -25,17 +26,17 @@ class Clusters(NamedTuple):
 
 
 def cluster(units: NDArray[np.float64], k: int, seed: int) -> Clusters:
-    """k-means (scikit-learn) of N vectors of length 1 (N, d): the same seed gives the same clusters.
+    """k-means (scikit-learn) of (N, d) vectors of length 1; the same seed gives the same clusters.
 
-    The clusters are those of these vectors: others, or more of one chain, give other ones. ValueError when fewer than
-    k vectors differ.
+    The clusters depend on all vectors: adding vectors, even of the same chain, changes them. ValueError where fewer
+    than k vectors are different.
     """
     from sklearn.cluster import KMeans
     from sklearn.metrics import silhouette_score
 
     distinct = len(np.unique(units, axis=0))
     if distinct < k:
-        raise ValueError(f"{distinct} different vectors make no {k} clusters")
+        raise ValueError(f"{k} clusters need {k} different vectors, there are {distinct}")
     model = KMeans(k, n_init=STARTS, random_state=seed).fit(units)
     order = np.argsort(-np.bincount(model.labels_, minlength=k), kind="stable")
     members = np.argsort(order)[model.labels_]

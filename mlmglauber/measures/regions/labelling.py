@@ -1,4 +1,4 @@
-"""Labelling: which named region of embedding space a text lies in, as labelled examples show it."""
+"""Labels embeddings with named regions, which labelled examples define."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -9,21 +9,22 @@ from numpy.typing import NDArray
 Vectors = NDArray[np.float64]
 
 PENALTY = 10.0
-"""C of the logistic regression on vectors of length 1: milder penalties have a lower log loss on held-out examples at
-equal accuracy, but name more texts of no region at all (examples/topics.jsonl against texts of other topics)."""
+"""C of the logistic regression on vectors of length 1. Larger values have a lower log loss on held-out examples at
+equal accuracy, but label more texts that belong to no region (examples/topics.jsonl against texts of other topics)."""
 
 WARMTH = 0.07
-"""Temperature of the nearest centroid's softmax over cosines: about as cautious as the regression."""
+"""Temperature of the softmax over cosines to centroids, chosen to reject about as many texts as the regression."""
 
 FOLDS = 5
+"""Maximum number of folds of the cross-validation."""
 NO_NAME = -1
-"""The index of a state that is in no region."""
+"""The region index of a state in no region."""
 
 
 class Labeller(NamedTuple):
-    """A softmax over regions, p = softmax(weights u + bias) for a vector u of length 1.
+    """A softmax over K regions, p = softmax(weights u + bias) for a vector u of length 1.
 
-    names: K labels, in the order of the alphabet; weights (K, d); bias (K,).
+    names: the labels in alphabetical order; weights (K, d); bias (K,).
     """
 
     names: tuple[str, ...]
@@ -31,15 +32,15 @@ class Labeller(NamedTuple):
     bias: Vectors
 
     def probabilities(self, units: Vectors) -> Vectors:
-        """The share of each region in vectors of length 1: (..., d) to (..., K)."""
+        """The probability of each region for vectors of length 1: (..., d) to (..., K)."""
         scores = units @ self.weights.T + self.bias
         shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
         return np.asarray(shares / shares.sum(axis=-1, keepdims=True))
 
     def label(self, vector: NDArray[np.floating], reject: float) -> tuple[int, float | None, str | None]:
-        """(index of the likeliest region, its probability, None); below `reject` no region, and the reason.
+        """(index of the likeliest region, its probability, None); below `reject` (NO_NAME, probability, reason).
 
-        A vector that is zero or not finite has no probability either.
+        For a vector that is zero or not finite the probability is None too.
         """
         unit, reason = unit_of(vector)
         if reason is not None:
@@ -51,7 +52,7 @@ class Labeller(NamedTuple):
 
 
 def unit_of(vector: NDArray[np.floating]) -> tuple[Vectors, str | None]:
-    """A vector scaled to length 1 in float64; zero ones and ones that are not finite stay, with the reason.
+    """A vector scaled to length 1, in float64, and None; a vector that is zero or not finite unscaled, and the reason.
 
     >>> unit_of(np.array([3.0, 4.0]))
     (array([0.6, 0.8]), None)
@@ -62,7 +63,7 @@ def unit_of(vector: NDArray[np.floating]) -> tuple[Vectors, str | None]:
         return result, "not_finite"
     if largest == 0:
         return result, "zero_norm"
-    result /= largest  # the square of a very small or large number would be 0 or infinite
+    result /= largest  # avoids squares that underflow or overflow
     return result / np.sqrt(result @ result), None
 
 
@@ -70,11 +71,11 @@ def fit(units: Vectors, labels: Sequence[str], method: str) -> Labeller:
     """A labeller from N vectors of length 1 (N, d) and their labels; method "logistic" or "centroid".
 
     logistic: multinomial logistic regression by scikit-learn. centroid: p is the softmax of the cosines to the
-    centroids over WARMTH, so the likeliest region is that of the nearest one. ValueError for fewer than two labels.
+    centroids over WARMTH, so the likeliest region has the nearest centroid. ValueError for fewer than two labels.
     """
     names = tuple(sorted(set(labels)))
     if len(names) < 2:
-        raise ValueError(f"{len(names)} label; regions are told apart by two labels or more")
+        raise ValueError(f"{len(names)} label; regions need two labels or more")
     return METHODS[method](units, np.searchsorted(np.array(names), np.array(labels)), names)
 
 
@@ -83,7 +84,7 @@ def _logistic(units: Vectors, classes: NDArray[np.intp], names: tuple[str, ...])
 
     model = LogisticRegression(C=PENALTY, max_iter=2000).fit(units, classes)
     weights, bias = model.coef_, model.intercept_
-    if len(names) == 2:  # one row tells of two classes: the first one's scores are 0
+    if len(names) == 2:  # for two classes scikit-learn has one row: the scores of the second class
         weights, bias = np.vstack([np.zeros_like(weights), weights]), np.append(0.0, bias)
     return Labeller(names, weights, bias)
 
@@ -99,11 +100,12 @@ METHODS: dict[str, Callable[[Vectors, NDArray[np.intp], tuple[str, ...]], Labell
 
 
 class HeldOut(NamedTuple):
-    """How a labeller does on examples that it was not made from; what cannot be told is None, and `reason` says why.
+    """The accuracy of a labeller on held-out examples; a value that is not known is None, and `reason` says why.
 
-    accuracy: share of all examples whose likeliest label is their own, low and high its 95 % interval (Wilson).
-    named: share at or above the rejection threshold. named_accuracy: share of these with their own label.
-    log_loss: mean of -ln p(own label), in nats. confusion: (K, K + 1) counts, own label by given one, rejected last.
+    accuracy: share of all examples whose likeliest label is their own; low, high: its 95 % interval (Wilson).
+    named: share of examples at or above the rejection threshold; named_accuracy: share of these with their own label.
+    log_loss: mean of -ln p(own label), in nats. confusion: (K, K + 1) counts by own label and given label, the rejected
+    ones last. folds: number of folds.
     """
 
     accuracy: float | None
@@ -118,9 +120,9 @@ class HeldOut(NamedTuple):
 
 
 def held_out(units: Vectors, labels: Sequence[str], method: str, reject: float) -> HeldOut:
-    """Stratified cross-validation: each example is labelled by what the other folds' examples say.
+    """Stratified cross-validation: each example is labelled by a labeller fitted to the other folds.
 
-    It tells how well examples like these are told apart, not states of a chain, which may be shorter and odder.
+    The accuracy holds for examples like these, not for states of a chain, which may be shorter and less natural.
     """
     from scipy.stats import binomtest
     from sklearn.model_selection import StratifiedKFold

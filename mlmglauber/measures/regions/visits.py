@@ -1,4 +1,4 @@
-"""Visits: when a chain was in which region, for how long, and where it went next."""
+"""Visits of a chain to regions: when each began, how long it lasted, and which region came next."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -15,7 +15,7 @@ Regions = NDArray[np.int64]
 
 
 class Visit(NamedTuple):
-    """A stay in one region: its first step, the steps spent there, and whether it ended before the chain did."""
+    """A visit to one region: its first step, the steps spent there, and whether it ended before the chain did."""
 
     region: int
     first: int
@@ -24,9 +24,9 @@ class Visit(NamedTuple):
 
 
 def holds(steps: Steps) -> Steps:
-    """For how many steps each record's state is taken to last: until the next record; the last one for its own step.
+    """(N,) for how many steps each record's state lasts: until the next record; the last one for one step.
 
-    Exact where records stand at every change; where they were thinned out, as fine as their distance.
+    This is exact where the records show every change, otherwise only as exact as their distance.
 
     >>> holds(np.array([0, 4, 8]))
     array([4, 4, 1])
@@ -35,11 +35,11 @@ def holds(steps: Steps) -> Steps:
 
 
 def visits(steps: Steps, regions: Regions, shortest: int = 0) -> list[Visit]:
-    """The stays of a chain, one after the other in different regions.
+    """The visits of a chain in order; consecutive ones are to different regions.
 
-    A stay ends with the first record in another region. States in no region end none, and their time counts for none:
-    a text that is rejected for a while and is then back has not been elsewhere. Stays of fewer than `shortest` steps
-    are passed over, as if they were in no region.
+    A visit ends with the first record in another region. A state in no region does not end a visit, and its time counts
+    for no region: a text that is rejected for a while and then returns has not been elsewhere. Visits of fewer than
+    `shortest` steps count as time in no region.
 
     >>> visits(np.arange(5), np.array([0, 0, -1, 1, 0]))
     [Visit(region=0, first=0, dwell=2, ended=True), Visit(region=1, first=3, dwell=1, ended=True), Visit(region=0, \
@@ -52,7 +52,7 @@ first=4, dwell=1, ended=False)]
         region, dwell = int(regions[edges[0]]), int(times[edges].sum())
         if dwell < shortest:
             continue
-        if found and found[-1][0] == region:  # what lay between was passed over
+        if found and found[-1][0] == region:  # the visits in between were too short
             found[-1][2] += dwell
         else:
             found.append([region, int(steps[edges[0]]), dwell])
@@ -60,7 +60,7 @@ first=4, dwell=1, ended=False)]
 
 
 def time_in(steps: Steps, regions: Regions, count: int) -> Steps:
-    """Steps spent in each of `count` regions and, last, in none: (count + 1,)."""
+    """(count + 1,) steps spent in each of `count` regions and, last, in none."""
     time = np.zeros(count + 1, dtype=np.int64)
     np.add.at(time, regions, holds(steps))  # NO_NAME is -1, the last place
     return time
@@ -83,7 +83,7 @@ def expected_visits(steps: Steps, regions: Regions, count: int, shows_all: bool 
 
 
 def jumps(stays: Sequence[Visit], count: int) -> NDArray[np.int64]:
-    """How often a chain went from one region (row) to which next (column): (count, count), the diagonal zero."""
+    """(count, count) number of moves from each region (row) to the next one (column); the diagonal is 0."""
     matrix = np.zeros((count, count), dtype=np.int64)
     for before, after in pairwise(stays):
         matrix[before.region, after.region] += 1
@@ -91,5 +91,5 @@ def jumps(stays: Sequence[Visit], count: int) -> NDArray[np.int64]:
 
 
 def by_region(stays: Sequence[Visit], count: int) -> NDArray[np.int64]:
-    """Number of visits to each region: (count,)."""
+    """(count,) number of visits to each region."""
     return np.bincount([stay.region for stay in stays], minlength=count)

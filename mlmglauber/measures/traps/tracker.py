@@ -13,14 +13,13 @@ Let x_t be the state of a chain at step t, d the number of sites at which two st
 
 With r = 0 a stretch is one stay in one state, and no two overlap.
 
-One pass over the states suffices. A run starts when the chain enters its state and never reaches back, so a candidate
-can overlap only with runs that are open when it ends; when these have ended, the candidate is resolved.
-
-Memory does not grow with the number of steps: a chain holds at most OPEN runs and WAITING candidates, each with the
-occupation of at most 2 STATES states. Beyond OPEN runs, the run whose own state was occupied least is dropped; it
-begins anew when the chain enters its state again. Beyond 2 STATES states of a run, the half that was occupied least is
-dropped, but never a state with more than 2 / STATES of the steps so far. Beyond WAITING candidates, they are resolved
-without waiting for open runs, and later candidates keep what they leave. Below these limits the result is exact.
+A run never reaches back before the chain enters its state, so a candidate overlaps only with runs that are open when it
+ends; when these have ended, it is resolved. Memory does not grow with the number of steps: a chain holds at most OPEN
+runs and WAITING candidates, each with the occupation of at most 2 STATES states. Beyond OPEN runs, the run whose own
+state was occupied least is dropped; it begins anew when the chain enters its state again. Beyond 2 STATES states of a
+run, the half that was occupied least is dropped, but never a state with more than 2 / STATES of the steps so far.
+Beyond WAITING candidates, they are resolved without waiting for open runs, and later candidates keep what they leave.
+Below these limits the result is exact.
 """
 
 from collections.abc import Iterator, Sequence

@@ -41,7 +41,7 @@ class SummaryRecord(TypedDict):
     """The fields that mean the same in all summaries."""
 
     type: Literal["summary"]
-    of: Literal["state", "rectangle", "influence", "pair", "trap", "basin"]
+    of: Literal["state", "path", "rectangle", "influence", "pair", "trap", "basin"]
     over: Literal["all", "chain", "distance", "group", "length", "model", "n", "start", "starts", "tau", "token",
                   "vocabulary"]
     run: NotRequired[Name]
@@ -196,6 +196,7 @@ SUMMARY_TYPES: dict[tuple[str, str], tuple[Any, ...]] = {
     ("state", "chain"): (DriftOfChain, IrreversibilityOfChain),
     ("state", "group"): (DriftOfGroup, IrreversibilityOfGroup),
     ("state", "tau"): (DriftOfTemperature,),
+    ("path", "chain"): (IrreversibilityOfChain,), ("path", "group"): (IrreversibilityOfGroup,),
     ("rectangle", "model"): (DeltasOfModel,), ("rectangle", "distance"): (DeltasAtDistance,),
     ("influence", "group"): (InfluencesOfGroup,), ("influence", "length"): (InfluencesOfLength,),
     ("pair", "group"): (PairsOfGroup,), ("pair", "tau"): (PairsOfTemperature,), ("pair", "n"): (PairsOfLength,),
