@@ -216,6 +216,7 @@ def drift(embeddings: NDArray[Any], reference: NDArray[Any] | None = None) -> Va
 
     embeddings: (T, d). reference: (d,). Returns (T,), NaN where an embedding is zero or not finite.
 
+    >>> import numpy as np
     >>> import mlmglauber as mg
     >>> mg.drift(np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])).tolist()
     [0.0, 1.0, 0.0]

@@ -25,7 +25,7 @@ NAMES = 5
 """Basins with most states; the others are shaded in one colour."""
 
 
-class State(NamedTuple):
+class PlaneState(NamedTuple):
     """A state in the plane, and the basin that it is in."""
 
     step: float
@@ -58,13 +58,13 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
         return
     if not np.isfinite([x, y]).all():
         raise ValueError("the embedding is not finite")
-    yield (*chain, str(record.get("embedder"))), State(number(record, "step"), x, y, names_of(record, "basin")[0])
+    yield (*chain, str(record.get("embedder"))), PlaneState(number(record, "step"), x, y, names_of(record, "basin")[0])
 
 
 def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
     """One panel: every state coloured by its step, lines for a few chains, the longest traps, basins as shades."""
     del threshold
-    chains: dict[Any, list[State]] = {key[:3]: sorted(found, key=lambda state: state.step)
+    chains: dict[Any, list[PlaneState]] = {key[:3]: sorted(found, key=lambda state: state.step)
                                       for key, found in held.items() if isinstance(key, tuple)}
     planes = {key[3] for key in held if isinstance(key, tuple)}
     if max(len(planes), len(set(map(tuple, held.get("explained", ()))))) > 1:
@@ -106,12 +106,12 @@ def _names(chains: Sequence[tuple[Any, ...]]) -> list[str]:
     return told_apart(told, 60)
 
 
-def _columns(states: Sequence[State]) -> tuple[Values, Values]:
+def _columns(states: Sequence[PlaneState]) -> tuple[Values, Values]:
     """The coordinates of states."""
     return np.array([state.x for state in states]), np.array([state.y for state in states])
 
 
-def _ground(states: Sequence[State], points: Values) -> list[Ground]:
+def _ground(states: Sequence[PlaneState], points: Values) -> list[Ground]:
     """Shades: a cell is of the basin of the nearest state that has one, if that is near."""
     named = [k for k, state in enumerate(states) if state.basin is not None]
     if not named:
@@ -133,7 +133,7 @@ def _ground(states: Sequence[State], points: Values) -> list[Ground]:
     return [Ground(x, y, region.astype(np.int64), told_apart(shown, 40))]
 
 
-def _traps(traps: Sequence[TrapMark], chains: Mapping[Any, Sequence[State]], notes: list[str]) -> list[Points]:
+def _traps(traps: Sequence[TrapMark], chains: Mapping[Any, Sequence[PlaneState]], notes: list[str]) -> list[Points]:
     """The longest traps, where they were embedded or where their chain was in the middle of them."""
     places, unknown = [], 0
     for trap in sorted(traps, key=lambda trap: -trap.residence)[:TRAPS]:

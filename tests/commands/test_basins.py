@@ -219,7 +219,7 @@ def test_bad_examples_and_wrong_options_are_told(topics):
 
     assert 'bad:1: "label" is missing or not a string' in err(b'{"text":"a"}\n' + examples(), 65)
     assert 'bad:1: the record has no "text" and no "embedding"' in err(b'{"label":"a"}\n' + examples(), 65)
-    assert "bad: no examples" in err(b"", 1)
+    assert "bad: the file has no examples" in err(b"", 1)
     assert "bad: 1 label; regions need two labels or more" in err(
         b'{"label":"a","embedding":[1,0,0],"embedder":"e"}\n', 1)
     twice = b'{"label":"%s","embedding":[1,0,0],"embedder":"e"}\n'

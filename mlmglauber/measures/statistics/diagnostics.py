@@ -68,7 +68,9 @@ def diagnose(series: NDArray[np.float64], texts: Sequence[Hashable] | None = Non
     texts: (M,) the text that each chain starts from. The chains of a text form a superchain of rhat_nested, which needs
     equal numbers of chains, two or more: where texts have different numbers, the first chains of each text count.
 
-    >>> diagnose(np.full((2, 100), 0.5)).reason
+    >>> import numpy as np
+    >>> import mlmglauber as mg
+    >>> mg.diagnose(np.full((2, 100), 0.5)).reason
     'constant_chain'
     """
     series = np.asarray(series, dtype=np.float64)
