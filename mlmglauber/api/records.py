@@ -22,7 +22,8 @@ def load(source: Source, kind: str | None = None) -> Any:
     record that is not a run record. A field that some records lack is None there. Embeddings become float32 arrays.
     ValueError where there is no record of that type, InputError for a file that cannot be read.
 
-    >>> columns = load([{"type": "state", "step": 0, "drift": 0.0}, {"type": "state", "step": 1, "drift": 0.5}])
+    >>> import mlmglauber as mg
+    >>> columns = mg.load([{"type": "state", "step": 0, "drift": 0.0}, {"type": "state", "step": 1, "drift": 0.5}])
     >>> columns["drift"].tolist()
     [0.0, 0.5]
     """

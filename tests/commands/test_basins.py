@@ -223,7 +223,7 @@ def test_bad_examples_and_wrong_options_are_told(topics):
     assert "bad: 1 label; regions need two labels or more" in err(
         b'{"label":"a","embedding":[1,0,0],"embedder":"e"}\n', 1)
     twice = b'{"label":"%s","embedding":[1,0,0],"embedder":"e"}\n'
-    assert "one text is an example of a and of b" in err(twice % b"a" + twice % b"b", 65)
+    assert "a text is an example of a and of b" in err(twice % b"a" + twice % b"b", 65)
     assert topics("mlm-basins --examples gone").status == 66
     for wrong in ("", "--examples topics --clusters 2", "--examples topics --start label",
                   "--clusters 2 --summary --draws topics", "--examples topics --min-visit 3"):

@@ -125,7 +125,7 @@ class TrapRecord(TypedDict):
     at: NotRequired[list[EscapeAtTau]]
 
 
-class RecurringState(TypedDict):
+class RecurringTrapState(TypedDict):
     """A state that was a trap more than once."""
 
     text: str | None
@@ -153,7 +153,7 @@ class TrapsOfGroup(OfGroup):
     distinct: Count
     recurring_states: Count
     shared_states: Count
-    recurring: list[RecurringState]
+    recurring: list[RecurringTrapState]
     perfect: ShareOrNull
     margin_median: Number
     expected_median: NonNegativeOrNull
