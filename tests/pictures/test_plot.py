@@ -196,7 +196,7 @@ def test_axes_have_units(pictures, name):
 
 def test_kinds_have_a_file_each():
     folder = Path(open_kind("drift").__file__).parent
-    helpers = {"__init__", "characters", "figure", "held", "kinds", "layers", "palette", "panel", "reading"}
+    helpers = {"__init__", "characters", "figure", "held", "kinds", "layers", "palette", "panel", "reading", "records"}
     assert {path.stem for path in folder.glob("*.py")} - helpers == set(KINDS)
 
 
