@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mlmglauber.api.checks import check_choice, check_count, check_sites, check_tau, check_words
 from mlmglauber.dynamics.chain import Chain, Event, OutputSchedule, in_step_order
 from mlmglauber.dynamics.coupled_chains import CoupledChains, lead_in
 from mlmglauber.dynamics.coupled_engine import CoupledEngine
@@ -90,21 +91,9 @@ def token_ids(model: TextModel, text: Text) -> list[int]:
     return ids
 
 
-def check_choice(name: str, value: str, choices: Sequence[str]) -> None:
-    """ValueError for a value that is none of the choices."""
-    if value not in choices:
-        raise ValueError(f"{name} is {value!r}; choose one of {', '.join(choices)}")
-
-
-def check_tau(tau: float) -> None:
-    """ValueError for a temperature that is negative or not finite."""
-    if not (np.isfinite(tau) and tau >= 0):
-        raise ValueError(f"tau is {tau}; a temperature is a finite number, 0 or above")
-
-
 def restricted_model(model: TextModel, allow: Sequence[str] | None) -> TextModel:
     """The model with probabilities renormalised over some words; the model itself where allow is None."""
-    return model if allow is None else RestrictedModel(model, tokens_of(model, ",".join(allow), "allow"))
+    return model if allow is None else RestrictedModel(model, tokens_of(model, check_words("allow", allow), "allow"))
 
 
 def sample(model: TextModel, text: Text, *, tau: float = 1.0, steps: int | None = None, sweeps: int | None = None,
@@ -129,18 +118,24 @@ def sample(model: TextModel, text: Text, *, tau: float = 1.0, steps: int | None 
     """
     check_tau(tau)
     check_choice("scan", scan, ("random", "permutation", "systematic"))
+    if steps is not None and sweeps is not None:
+        raise ValueError("steps and sweeps exclude each other")
+    for argument, value, least in (("steps", steps, 0), ("sweeps", sweeps, 0), ("every", every, 1),
+                                   ("chains", chains, 1), ("burn_in", burn_in, 0)):
+        if value is not None:
+            check_count(argument, value, least)
     model = restricted_model(model, allow)
     ids = token_ids(model, text)
     if steps is None:
         steps = (100 if sweeps is None else sweeps) * len(ids)
-    frozen = sorted(set(freeze))
-    if frozen and (frozen[0] < 0 or frozen[-1] >= len(ids) or len(frozen) == len(ids)):
-        raise ValueError(f"freeze must leave a site of 0 to {len(ids) - 1} free and name no other")
+    check_sites("freeze", freeze, len(ids))
+    if len(freeze) == len(ids):
+        raise ValueError("freeze names every site, so none can move; name fewer")
     engine = Engine(model)
     engine.precision.measure([tau])
     schedule = OutputSchedule(burn_in + steps, 0 if every is None else every, burn_in)
     seed = drawn_seed() if seed is None else seed
-    group = [Chain(ids, tau=tau, seed=seed, record=name, number=number, schedule=schedule, scan=scan, frozen=frozen)
+    group = [Chain(ids, tau=tau, seed=seed, record=name, number=number, schedule=schedule, scan=scan, frozen=freeze)
              for number in range(chains)]
     if burn_in == 0:
         for chain in group:
@@ -214,6 +209,15 @@ def meeting_times(model: TextModel, pairs: Sequence[tuple[Text, Text]], *, tau: 
     """
     check_tau(tau)
     check_choice("coupling", coupling, ("maximal", "race", "quantile"))
+    check_count("lag", lag, 0)
+    if max_steps is not None:
+        check_count("max_steps", max_steps, 1)
+    if not horizon > 0:
+        raise ValueError(f"horizon is {horizon}; give a number above 0")
+    if names is not None and len(names) != len(pairs):
+        raise ValueError(f"{len(names)} names for {len(pairs)} pairs; give one name a pair")
+    if any(isinstance(pair, str) or len(pair) != 2 for pair in pairs):
+        raise ValueError("a pair has two texts; give a list of pairs")
     seed = drawn_seed() if seed is None else seed
     engine = Engine(model)
     engine.precision.measure([tau])

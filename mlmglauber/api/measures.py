@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.api.chains import State, Text, check_choice, token_ids
+from mlmglauber.api.chains import State, Text, token_ids
+from mlmglauber.api.checks import check_choice, check_count, check_sites, check_tau, check_words
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.models.conditionals import Ids, TextModel
 
@@ -72,13 +73,14 @@ def rectangle(model: TextModel, text: Text, first: Change, second: Change, *, ta
     from mlmglauber.models.words import token_of
 
     ids = np.array(token_ids(model, text), dtype=np.int64)
+    check_tau(tau, zero=False)
     i, j = first[0], second[0]
-    if not 0 <= min(i, j) <= max(i, j) < len(ids):
-        raise ValueError(f"sites {i} and {j}; the text has sites 0 to {len(ids) - 1}")
-    if i == j:
-        raise ValueError(f"both changes are at site {i}; a rectangle needs two sites")
+    check_sites("the sites of the changes", (i, j), len(ids))
     a, b = (token_of(model, word, int(ids[site])) if isinstance(word, str) else int(word)
             for site, word in (first, second))
+    for token in (int(ids[i]), int(ids[j]), a, b):
+        if not 0 <= token < model.vocab_size or not model.allowed[token]:
+            raise ValueError(f"token {token} is never drawn by the model and has no probability; choose another")
     if ids[i] == a or ids[j] == b:
         raise ValueError("an alternative is the token that the text has there; choose another")
     one = Rectangle(i, j, int(ids[i]), int(ids[j]), a, b)
@@ -91,7 +93,7 @@ def rectangles(model: TextModel, text: Text, *, count: int = 20, draw: str = "co
     """Rectangles at drawn pairs of sites with drawn alternatives, as `mlm-rect` draws them for a text named `name`.
 
     draw: "conditional" draws alternatives from the model, "uniform" among all tokens, "top" takes likely ones. gap:
-    maximum distance of the two sites. ValueError for a text with too few sites.
+    distance of the two sites, by default any. ValueError for a text without such sites.
 
     >>> import mlmglauber as mg
     >>> model = mg.open_model(mg.TableConditional.from_joint([[0.4, 0.1], [0.1, 0.4]]), tokens=["a", "b"])
@@ -102,6 +104,10 @@ def rectangles(model: TextModel, text: Text, *, count: int = 20, draw: str = "co
     from mlmglauber.measures.rectangle.draw import draw_sites, draw_tokens
 
     check_choice("draw", draw, ("conditional", "uniform", "top"))
+    check_tau(tau, zero=False)
+    check_count("count", count, 1)
+    if gap is not None:
+        check_count("gap", gap, 1)
     ids = np.array(token_ids(model, text), dtype=np.int64)
     seed = drawn_seed() if seed is None else seed
     uniforms = Stream(seed, name, 0, "rectangle").uniforms(0, 4 * count).reshape(-1, 4)
@@ -131,14 +137,17 @@ def influence(model: TextModel, text: Text, *, tau: float = 1.0, replacements: i
     >>> mg.influence(model, "a b", seed=1).matrix.round(3).tolist()
     [[0.0, 0.6], [0.6, 0.0]]
     """
-    from mlmglauber.measures.influence.context import compare
+    from mlmglauber.measures.influence.context import check_rows, compare
     from mlmglauber.measures.influence.matrix import alphas
     from mlmglauber.measures.influence.replacements import draw_changes
 
     ids = np.array(token_ids(model, text), dtype=np.int64)
     check_choice("draw", draw, ("conditional", "uniform", "top"))
+    check_tau(tau)
+    check_count("replacements", replacements, 1)
     n, seed = len(ids), drawn_seed() if seed is None else seed
     base = model.log_probs(np.repeat(ids[None], n, axis=0), np.arange(n))
+    check_rows(base)
     uniforms = Stream(seed, name, 0, "replacement").uniforms(0, n * replacements).reshape(n, replacements)
     changes = draw_changes(draw, base, ids, model.allowed, uniforms, tau)
     matrix = compare(model, ids, np.arange(n), base, changes, [tau]).matrix(0)
@@ -165,8 +174,12 @@ def exact(model: TextModel, text: Text, *, words: Sequence[str], sites: Sequence
     from mlmglauber.models.restricted import tokens_of
 
     ids = np.array(token_ids(model, text), dtype=np.int64)
+    check_tau(tau)
+    if not 0 < eps < 1:
+        raise ValueError(f"eps is {eps}; a distance of total variation is between 0 and 1")
     chosen = list(range(len(ids))) if sites is None else sorted(sites)
-    space = Restriction(ids, chosen, [tokens_of(model, ",".join(words), "words")] * len(chosen))
+    check_sites("sites", chosen, len(ids))
+    space = Restriction(ids, chosen, [tokens_of(model, check_words("words", words), "words")] * len(chosen))
     if space.states > max_states:
         raise ValueError(f"{space.states} states, max_states is {max_states}")
     base = space.log_probs(model, model.rows)
@@ -180,6 +193,7 @@ def traps(states: Iterable[State], *, radius: int = 1, min_steps: int = 100) -> 
 
     states: of `sample(..., every=1)` or `every=None`, in the order of their steps. min_steps: length of the shortest
     trap. Returns (chain, trap) in the order in which traps end; see Trap for its residence, share and flicker.
+    ValueError for states of which some are missing: what a chain did between two of them is not known.
 
     >>> import mlmglauber as mg
     >>> model = mg.open_model(mg.TableConditional.from_joint([[0.4, 0.1], [0.1, 0.4]]), tokens=["a", "b"])
@@ -189,9 +203,16 @@ def traps(states: Iterable[State], *, radius: int = 1, min_steps: int = 100) -> 
     """
     from mlmglauber.measures.traps.tracker import Tracker
 
+    check_count("radius", radius, 0)
+    check_count("min_steps", min_steps, 1)
     trackers: dict[int, Tracker] = {}
+    last: dict[int, Ids] = {}
     found: list[tuple[int, Trap]] = []
     for state in states:
+        if state.chain in last and not _follows(state, last[state.chain]):
+            raise ValueError(f"chain {state.chain}: states are missing before step {state.step}; give the states of "
+                             "every step or of every change")
+        last[state.chain] = state.ids
         tracker = trackers.setdefault(state.chain, Tracker(radius, min_steps))
         found += [(state.chain, trap) for trap in tracker.see(state.step, tuple(state.ids.tolist()))]
     for chain, tracker in trackers.items():
@@ -199,13 +220,24 @@ def traps(states: Iterable[State], *, radius: int = 1, min_steps: int = 100) -> 
     return found
 
 
+def _follows(state: State, before: Ids) -> bool:
+    """Whether the last update of a state leads to it from the state before."""
+    if state.site is None or state.old is None or len(before) != len(state.ids):
+        return False
+    expected = state.ids.copy()
+    expected[state.site] = state.old
+    return np.array_equal(expected, before)
+
+
 def embed(texts: Sequence[str], *, model: str = "all-MiniLM-L6-v2", **options: Any) -> "Embedded":
     """Embeddings of texts by a sentence-transformers model, as `mlm-embed` makes them.
 
     options: device, revision, rows, normalize, prompt, prompt_name, dims, trust_remote_code, allow_pickle. Identical
     texts are embedded once. Returns vectors (T, d) float32, tokens (T,) and truncated (T,), True for a text longer than
-    the model takes. ModelError for a model that cannot be opened.
+    the model takes. ModelError for a model that cannot be opened, ValueError for one text in the place of a list.
     """
+    if isinstance(texts, str):
+        raise ValueError("texts is one text; give a list of texts")
     from mlmglauber.models.embedder import Embedder
 
     return Embedder.open(model, **options).encode(list(texts))
@@ -214,7 +246,8 @@ def embed(texts: Sequence[str], *, model: str = "all-MiniLM-L6-v2", **options: A
 def drift(embeddings: NDArray[Any], reference: NDArray[Any] | None = None) -> Values:
     """1 - cosine similarity of each embedding to a reference, by default the first one.
 
-    embeddings: (T, d). reference: (d,). Returns (T,), NaN where an embedding is zero or not finite.
+    embeddings: (T, d). reference: (d,). Returns (T,), NaN where an embedding is zero or not finite. As in the commands,
+    embeddings are rounded to float32. ValueError for arrays of another shape.
 
     >>> import numpy as np
     >>> import mlmglauber as mg
@@ -223,7 +256,11 @@ def drift(embeddings: NDArray[Any], reference: NDArray[Any] | None = None) -> Va
     """
     from mlmglauber.measures.drift.cosine import Reference
 
-    vectors = np.asarray(embeddings)
-    known = Reference(np.asarray(vectors[0] if reference is None else reference, dtype=np.float32))
-    return np.array([np.nan if (value := known.drift(np.asarray(vector, dtype=np.float32))[0]) is None else value
-                     for vector in vectors])
+    vectors = np.asarray(embeddings, dtype=np.float32)
+    if vectors.ndim != 2 or not vectors.size:
+        raise ValueError(f"embeddings have the shape {vectors.shape}; give (T, d), one row a text")
+    start = vectors[0] if reference is None else np.asarray(reference, dtype=np.float32)
+    if start.shape != vectors.shape[1:]:
+        raise ValueError(f"the reference has the shape {start.shape}, an embedding {vectors.shape[1:]}")
+    known = Reference(start)
+    return np.array([np.nan if (value := known.drift(vector)[0]) is None else value for vector in vectors])

@@ -140,12 +140,64 @@ def test_records_are_loaded_as_columns_or_as_a_frame(folder, monkeypatch):
     lambda model: mg.exact(model, TEXT, words=["a", "z"]),
     lambda model: mg.exact(model, TEXT, words=["a", "b"], max_states=3),
     lambda model: mg.states_to_arrays([]),
+    lambda model: mg.sample(model, TEXT, every=0),
+    lambda model: mg.sample(model, TEXT, chains=0),
+    lambda model: mg.sample(model, TEXT, steps=-1),
+    lambda model: mg.sample(model, TEXT, steps=3, sweeps=9),
+    lambda model: mg.sample(model, TEXT, burn_in=-2),
+    lambda model: mg.sample(model, TEXT, freeze=[1, 1]),
+    lambda model: mg.sample(model, TEXT, allow="ab"),
+    lambda model: mg.sample(model, TEXT, allow=["a,b"]),
+    lambda model: mg.sample(model, TEXT, tau=float("nan")),
+    lambda model: mg.rectangle(model, TEXT, (0, -1), (2, "b")),
+    lambda model: mg.rectangle(model, TEXT, (0, 99), (2, "b")),
+    lambda model: mg.rectangle(model, TEXT, (-3, "b"), (2, "b")),
+    lambda model: mg.rectangle(model, TEXT, (0, "b"), (2, "b"), tau=0.0),
+    lambda model: mg.rectangles(model, TEXT, count=0),
+    lambda model: mg.rectangles(model, TEXT, gap=0),
+    lambda model: mg.rectangles(model, TEXT, gap=9),
+    lambda model: mg.influence(model, TEXT, replacements=0),
+    lambda model: mg.influence(model, TEXT, tau=-1.0),
+    lambda model: mg.exact(model, TEXT, words=["a", "b"], sites=[7]),
+    lambda model: mg.exact(model, TEXT, words=["a", "b"], sites=[-1]),
+    lambda model: mg.exact(model, TEXT, words=["a", "b"], eps=2.0),
+    lambda model: mg.exact(model, TEXT, words="ab"),
+    lambda model: mg.exact(model, TEXT, words=["a", "b"], tau=-1.0),
+    lambda model: mg.meeting_times(model, [(TEXT, "b b b")], lag=-1),
+    lambda model: mg.meeting_times(model, [(TEXT, "b b b")], max_steps=-5),
+    lambda model: mg.meeting_times(model, [(TEXT, "b b b")], horizon=0.0),
+    lambda model: mg.meeting_times(model, [(TEXT, TEXT, TEXT)]),
+    lambda model: mg.meeting_times(model, ["ab"]),
+    lambda model: mg.meeting_times(model, [(TEXT, "b b b")], names=[]),
+    lambda model: mg.traps(mg.sample(model, TEXT, tau=0.3, steps=900, every=7, seed=1)),
+    lambda model: mg.traps(mg.sample(model, TEXT, steps=9), min_steps=0),
+    lambda model: mg.embed("one text"),
+    lambda model: mg.drift(np.empty((0, 3))),
+    lambda model: mg.drift(np.array([1.0, 2.0])),
+    lambda model: mg.drift(np.ones((2, 3)), np.ones(2)),
     lambda model: mg.open_model("nothing-there.json"),
 ])
 def test_errors_are_value_errors_and_name_no_option(model, call):
     with pytest.raises((ValueError, MlmError)) as caught:
         call(model)
     assert "--" not in str(caught.value)
+
+
+def test_traps_of_every_change_are_those_of_every_step(model):
+    """A trap may end between two changes: it is counted to the change, or to the end of the chain."""
+    options = {"tau": 0.15, "steps": 3000, "chains": 2, "seed": 3}
+    found = [[(chain, trap.state, trap.first, trap.last, trap.residence)
+              for chain, trap in mg.traps(mg.sample(model, TEXT, every=every, **options), min_steps=50)]
+             for every in (1, None)]
+    assert found[0] == found[1] != []
+
+
+def test_a_picture_is_a_figure_and_an_embedding_is_that_of_the_command(folder):
+    axes = mg.plot(ROOT / "examples" / "phase-diagram" / "tiny-en-summary.jsonl").axes
+    assert axes
+    records = answer("embed", b"the cat sat\na dog\n", folder).records[1:]
+    assert mg.embed(["the cat sat", "a dog"]).vectors.tolist() == pytest.approx(
+        np.array([record["embedding"] for record in records]), abs=1e-6)
 
 
 def test_nothing_is_printed_and_progress_counts_the_steps(model, capfd):
