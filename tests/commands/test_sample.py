@@ -212,8 +212,9 @@ def test_a_resumed_file_equals_an_uninterrupted_one(sh, options):
         assert (sh.folder / "part").read_bytes() == whole, f"cut at {cut} of {len(whole)} bytes, {lines} lines"
 
 
-def test_a_killed_run_resumes_with_the_seed_that_it_drew(sh):
-    (sh.folder / "in").write_text("a b\nc c\n" * 12)
+@pytest.mark.parametrize("texts", [12, pytest.param(50, marks=pytest.mark.soak)])
+def test_a_killed_run_resumes_with_the_seed_that_it_drew(sh, texts):
+    (sh.folder / "in").write_text("a b\nc c\n" * texts)
     common = "mlm-sample -m a.json --chains 4 --steps 400 --every 1"
     process = subprocess.Popen(["bash", "-c", f"exec {common} --resume part in"], cwd=sh.folder,
                                env={**os.environ, "PATH": os.pathsep.join([sh_path(), os.environ["PATH"]])})
@@ -228,6 +229,7 @@ def test_a_killed_run_resumes_with_the_seed_that_it_drew(sh):
     assert sh(f"{common} --resume part in").status == 0
     assert part.read_bytes().startswith(left[: left.rindex(b"\n") + 1])
     assert part.read_bytes() == sh(f"{common} --seed {seed} in").out
+    assert len(left) < part.stat().st_size  # it was killed before its end
 
 
 def sh_path():

@@ -66,14 +66,15 @@ def test_summary_of_the_pipe(pipes):
     assert hot["plateau"] > cold["plateau"]
 
 
-def test_a_chain_is_the_same_alone_or_among_others_and_at_any_batch_size(sh, passages):
+@pytest.mark.parametrize(("steps", "chains"), [(20, 2), pytest.param(30, 3, marks=pytest.mark.soak)])
+def test_a_chain_is_the_same_alone_or_among_others_and_at_any_batch_size(sh, passages, steps, chains):
     """On the real model: one thread, any company, texts of 10 to 84 tokens."""
     for passage, words in zip(passages, (8, 14, 99, 99, 20), strict=True):
         passage["text"] = " ".join(passage["text"].split()[:words])
     (sh.folder / "passages.jsonl").write_bytes(b"\n".join(map(orjson.dumps, passages)))
-    common = "mlm-sample --seed 1 --steps 20 --every 5"
-    whole = sh(f"{common} -c 2 passages.jsonl", OMP_NUM_THREADS="1").states
-    small = sh(f"{common} -c 2 --batch-size 2 passages.jsonl", OMP_NUM_THREADS="1").states
+    common = f"mlm-sample --seed 1 --steps {steps} --every 5"
+    whole = sh(f"{common} -c {chains} passages.jsonl", OMP_NUM_THREADS="1").states
+    small = sh(f"{common} -c {chains} --batch-size 2 passages.jsonl", OMP_NUM_THREADS="1").states
     assert small == whole
     for passage in passages[1:4:2]:
         alone = sh(common, stdin=orjson.dumps(passage), OMP_NUM_THREADS="1").states
