@@ -75,8 +75,8 @@ class BaseEngine(ABC, Generic[Member, Request]):
         """One round of the model: make the draws that wait for it, of which there may be none."""
 
     @abstractmethod
-    def put_out(self, row: int, step: int, site: int) -> None:
-        """Put out the state of a member after a step that changed nothing, at this site."""
+    def emit(self, row: int, step: int, site: int) -> None:
+        """Emit the state of a member after a step that changed nothing, at this site."""
 
     @abstractmethod
     def state_key(self, row: int) -> Key:
@@ -91,32 +91,32 @@ class BaseEngine(ABC, Generic[Member, Request]):
 
         Members at their horizon, broken ones and deferred ones stay where they are.
         """
-        people = self.population
-        rows = people.rows_of(members)
-        people.horizon[rows] = [-1 if member.broken is not None else member.horizon for member in members]
-        before = int(people.step[rows].sum())
-        ready = rows[(people.step[rows] < people.horizon[rows]) & ~people.deferred[rows]]
+        population = self.population
+        rows = population.rows_of(members)
+        population.horizon[rows] = [-1 if member.broken is not None else member.horizon for member in members]
+        before = int(population.step[rows].sum())
+        ready = rows[(population.step[rows] < population.horizon[rows]) & ~population.deferred[rows]]
         self.answer(self.run_until_unknown(ready))
-        steps = people.step[rows]
+        steps = population.step[rows]
         self.counters.steps += int(steps.sum()) - before
         for member, step in zip(members, steps.tolist(), strict=True):
             member.step = step
 
     def run_until_unknown(self, ready: Ids) -> PlannedDraws:
         """Run members to their horizons or to a draw that is not known; the draws that wait for the model."""
-        people = self.population
-        waiting = [PlannedDraws(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, people.words)))]
-        block, passed = FIRST_BLOCK, np.zeros(len(people.step), dtype=np.int64)
+        population = self.population
+        waiting = [PlannedDraws(np.empty(0, np.int64), np.empty(0, np.int64), np.empty((0, population.words)))]
+        block, passed = FIRST_BLOCK, np.zeros(len(population.step), dtype=np.int64)
         while len(ready):
-            places = people.planned(ready)
-            room = np.minimum(people.horizon[ready] - people.step[ready], WINDOW - places)
+            places = population.planned(ready)
+            room = np.minimum(population.horizon[ready] - population.step[ready], WINDOW - places)
             size = int(min(block, room.max(), max(1, ELEMENTS // len(ready))))
             block *= 4
             ahead = np.arange(size)
             steps = np.minimum(places[:, None] + ahead, WINDOW - 1)
             of = ready[:, None]
-            sites, uniforms = people.sites[of, steps], people.uniforms[of, steps]
-            stays = ((people.low[of, sites] <= uniforms) & (uniforms < people.high[of, sites])).all(axis=2)
+            sites, uniforms = population.sites[of, steps], population.uniforms[of, steps]
+            stays = ((population.low[of, sites] <= uniforms) & (uniforms < population.high[of, sites])).all(axis=2)
             stops = ~stays & (ahead < room[:, None])
             stop = stops.any(axis=1)
             counts = np.where(stop, stops.argmax(axis=1), np.minimum(size, room))
@@ -131,55 +131,55 @@ class BaseEngine(ABC, Generic[Member, Request]):
                                                             uniforms[at, counts[at]]))
             waiting.append(unknown)
             ready = np.concatenate([went_on, rest])
-            ready = ready[people.step[ready] < people.horizon[ready]]
+            ready = ready[population.step[ready] < population.horizon[ready]]
         return joined(waiting)
 
     def _skip_long(self, row: int) -> None:
         """Skip the steps of one member in which nothing changes, many at a time."""
-        people = self.population
-        member = people.member(row)
-        while (room := int(people.horizon[row] - people.step[row])) > 0:
-            sites, uniforms = member.plan(int(people.step[row]), min(room, LONG_BLOCK))
-            stays = ((people.low[row, sites] <= uniforms) & (uniforms < people.high[row, sites])).all(axis=1)
+        population = self.population
+        member = population.member(row)
+        while (room := int(population.horizon[row] - population.step[row])) > 0:
+            sites, uniforms = member.plan(int(population.step[row]), min(room, LONG_BLOCK))
+            stays = ((population.low[row, sites] <= uniforms) & (uniforms < population.high[row, sites])).all(axis=1)
             count = len(sites) if stays.all() else int(stays.argmin())
             self.skip_unchanged(np.array([row]), np.array([count]), sites)
             if count < len(sites):
                 return
 
     def skip_unchanged(self, rows: Ids, counts: Ids, sites: Ids | None = None) -> None:
-        """Make counts[k] steps of member rows[k], in which nothing changes; put out the states that are due.
+        """Make counts[k] steps of member rows[k], in which nothing changes; emit the states that are due.
 
         sites: of the steps of a single member; those of its window when they are not given.
         """
-        people = self.population
-        ends = people.step[rows] + counts
-        for k in np.flatnonzero(ends >= people.next_due[rows]).tolist():
+        population = self.population
+        ends = population.step[rows] + counts
+        for k in np.flatnonzero(ends >= population.next_due[rows]).tolist():
             row = int(rows[k])
-            while (step := int(people.next_due[row])) <= ends[k]:
+            while (step := int(population.next_due[row])) <= ends[k]:
                 if sites is not None:
-                    site = int(sites[step - people.step[row] - 1])
+                    site = int(sites[step - population.step[row] - 1])
                 else:
-                    site = int(people.sites[row, step - people.start[row] - 1])
-                self.put_out(row, step, site)
-                people.next_due[row] = people.member(row).next_due(step)
-        people.step[rows] = ends
-        people.rate[rows] *= (1 - 1 / 32) ** np.minimum(counts, 1000)
+                    site = int(population.sites[row, step - population.start[row] - 1])
+                self.emit(row, step, site)
+                population.next_due[row] = population.member(row).next_due(step)
+        population.step[rows] = ends
+        population.rate[rows] *= (1 - 1 / 32) ** np.minimum(counts, 1000)
 
     def leave_states(self, rows: Ids) -> None:
         """Keep what is known of the states that these members leave: a chain that flickers comes back to them."""
-        people = self.population
-        for row in rows[people.known[rows].sum(axis=1) > 1].tolist():
-            intervals = people.stay_intervals(row)
+        population = self.population
+        for row in rows[population.known[rows].sum(axis=1) > 1].tolist():
+            intervals = population.stay_intervals(row)
             self.cache.put(self.state_key(row), intervals, intervals.nbytes)
 
     def enter_states(self, rows: Ids) -> None:
         """Look up what is known of the states that these members have come to."""
-        people = self.population
-        people.forget_stay_intervals(rows)
+        population = self.population
+        population.forget_stay_intervals(rows)
         for row in rows.tolist():
             intervals = self.cache.get(self.state_key(row))
             if intervals is not None:
-                people.set_stay_intervals(row, intervals)
+                population.set_stay_intervals(row, intervals)
 
     def prefetch(self, rows: Ids, count: int) -> list[Request]:
         """What these members are likely to ask for next, as far as it is worth its cost and the batch has room.
@@ -201,14 +201,14 @@ class BaseEngine(ABC, Generic[Member, Request]):
 
     def _likely(self, row: int, threshold: float) -> Iterator[tuple[float, int, NDArray[np.float64]]]:
         """(chance of being reached unchanged, site, uniforms) of the next steps of a member at unknown sites."""
-        people = self.population
-        stay = min(1.0 - float(people.rate[row]), 1 - 1e-9)
-        reach = int(min(np.log(threshold) / np.log(stay), SWEEPS_AHEAD * people.length[row]))
-        place = int(people.step[row] - people.start[row])
-        seen = {int(people.sites[row, place])}
+        population = self.population
+        stay = min(1.0 - float(population.rate[row]), 1 - 1e-9)
+        reach = int(min(np.log(threshold) / np.log(stay), SWEEPS_AHEAD * population.length[row]))
+        place = int(population.step[row] - population.start[row])
+        seen = {int(population.sites[row, place])}
         for k in range(place + 1, min(place + 1 + reach, WINDOW)):
-            site = int(people.sites[row, k])
-            if site in seen or people.known[row, site]:
+            site = int(population.sites[row, k])
+            if site in seen or population.known[row, site]:
                 continue
             seen.add(site)
-            yield stay ** (k - place), site, people.uniforms[row, k]
+            yield stay ** (k - place), site, population.uniforms[row, k]

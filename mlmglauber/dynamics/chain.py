@@ -31,9 +31,9 @@ class Event(NamedTuple):
 
 
 class OutputSchedule(NamedTuple):
-    """The steps whose states a chain puts out, and its last step.
+    """The steps whose states a chain emits, and its last step.
 
-    No state before step burn_in is put out. From there on these are: the state of step burn_in; each `every`-th one
+    No state before step burn_in is emitted. From there on these are: the state of step burn_in; each `every`-th one
     after it or, with every = 0, each one that differs from the one before; the state of each step that is a multiple
     of `energy`; the last one.
     """
@@ -44,7 +44,7 @@ class OutputSchedule(NamedTuple):
     energy: int = 0
 
     def due(self, step: int, changed: bool) -> bool:
-        """Whether the state after `step` is put out. changed: whether it differs from the state before."""
+        """Whether the state after `step` is emitted. changed: whether it differs from the state before."""
         if step < self.burn_in:
             return False
         if step in (self.burn_in, self.last) or (self.energy and step % self.energy == 0):
@@ -92,7 +92,7 @@ class Chain:
         return len(self.ids)
 
     def next_due(self, after: int) -> int:
-        """The first step behind `after` whose state is put out even when nothing changes."""
+        """The first step behind `after` whose state is emitted even when nothing changes."""
         return self.schedule.next_due(after)
 
     def plan(self, start: int, count: int) -> tuple[Ids, NDArray[np.float64]]:

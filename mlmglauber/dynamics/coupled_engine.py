@@ -53,7 +53,7 @@ class CoupledEngine(BaseEngine[CoupledChains, Wanted]):
                 unknown.append(k)
         return draws.at(unknown), np.array(went_on, dtype=np.int64)
 
-    def put_out(self, row: int, step: int, site: int) -> None:
+    def emit(self, row: int, step: int, site: int) -> None:
         """See BaseEngine: a snapshot."""
         self.population.member(row).take_snapshot(step)
 
@@ -105,8 +105,8 @@ class CoupledEngine(BaseEngine[CoupledChains, Wanted]):
     def _draw(self, row: int, site: int, distributions: list[TokenDistribution],
               uniforms: NDArray[np.float64]) -> bool:
         """Make one step of a group. False where rounding could have changed a token: a better precision is needed."""
-        people, group = self.population, self.population.member(row)
-        group.step = int(people.step[row])
+        population, group = self.population, self.population.member(row)
+        group.step = int(population.step[row])
         coupling = coupled(group.coupling, distributions)
         tokens, certain = coupling.draw(group.noise(uniforms), group.more)
         if not certain:
@@ -115,21 +115,21 @@ class CoupledEngine(BaseEngine[CoupledChains, Wanted]):
         if group.coupling != "race":
             self.known.check(group.distinct_states[0], site, group.tau, uniforms[:2], tokens[0], distributions[0])
         changed = any(state[site] != token for state, token in zip(group.distinct_states, tokens, strict=True))
-        people.rate[row] += (changed - people.rate[row]) / 32
-        people.step[row] = group.step = group.step + 1
+        population.rate[row] += (changed - population.rate[row]) / 32
+        population.step[row] = group.step = group.step + 1
         group.level = 0
         if changed:
             at = np.array([row])
             self.leave_states(at)
             group.change(site, tokens)
             self.enter_states(at)
-        elif not people.known[row, site]:
+        elif not population.known[row, site]:
             region = coupling.acceptance_region(tokens)
             if region is not None:
-                people.known[row, site], people.low[row, site], people.high[row, site] = True, *region
-        if people.step[row] >= people.next_due[row]:
+                population.known[row, site], population.low[row, site], population.high[row, site] = True, *region
+        if population.step[row] >= population.next_due[row]:
             group.take_snapshot(group.step)
-            people.next_due[row] = group.next_due(group.step)
+            population.next_due[row] = group.next_due(group.step)
         if group.finished:
-            people.horizon[row] = group.step
+            population.horizon[row] = group.step
         return True

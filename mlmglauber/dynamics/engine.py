@@ -78,23 +78,23 @@ class Engine(BaseEngine[Chain, Ahead]):
 
     def draw_known(self, draws: PlannedDraws) -> tuple[PlannedDraws, Ids]:
         """See BaseEngine: draws from distributions in the cache."""
-        people = self.population
-        contexts = people.ids[draws.rows]
+        population = self.population
+        contexts = population.ids[draws.rows]
         contexts[np.arange(len(contexts)), draws.sites] = FILL
         unknown, made, columns = [], [], []
         for k, (row, site, n, tau) in enumerate(zip(
-                draws.rows.tolist(), draws.sites.tolist(), people.length[draws.rows].tolist(),
-                people.tau[draws.rows].tolist(), strict=True)):
+                draws.rows.tolist(), draws.sites.tolist(), population.length[draws.rows].tolist(),
+                population.tau[draws.rows].tolist(), strict=True)):
             known: TokenDistribution | None = self.cache.get((site, tau, contexts[k, :n].tobytes()))
             drawn = known.draw(*draws.uniforms[k].tolist()) if known is not None else None
             if known is None or (drawn is None and known.level == 0):
                 unknown.append(k)
                 continue
-            logp_old = known.logp(int(people.ids[row, site]))
+            logp_old = known.logp(int(population.ids[row, site]))
             if drawn is None or logp_old is None or not drawn.certain:
                 level = known.level if drawn is None or logp_old is None else known.level + 1
-                self._defer(Redraw(people.member(row), row, people.ids[row, :n].copy(), site, tau, draws.uniforms[k],
-                                   level, -1, None))
+                self._defer(Redraw(population.member(row), row, population.ids[row, :n].copy(), site, tau,
+                                   draws.uniforms[k], level, -1, None))
                 continue
             ends = known.ends(drawn.token)
             assert ends is not None
@@ -110,58 +110,58 @@ class Engine(BaseEngine[Chain, Ahead]):
     def _update(self, rows: Ids, sites: Ids, tokens: Ids, logp_old: NDArray[np.float64], logp_new: NDArray[np.float64],
                 low: NDArray[np.float64], high: NDArray[np.float64]) -> None:
         """One step of each of these chains, at one site each; states that are due become events."""
-        people = self.population
-        old = people.ids[rows, sites]
+        population = self.population
+        old = population.ids[rows, sites]
         changed = old != tokens
         moved = rows[changed]
         self.leave_states(moved)
-        people.step[rows] += 1
-        people.rate[rows] += (changed - people.rate[rows]) / 32
-        people.ids[rows, sites] = tokens
+        population.step[rows] += 1
+        population.rate[rows] += (changed - population.rate[rows]) / 32
+        population.ids[rows, sites] = tokens
         self.enter_states(moved)
-        people.known[rows, sites] = True
-        people.low[rows, sites], people.high[rows, sites], people.logp[rows, sites] = low, high, logp_new
-        steps = people.step[rows]
-        due = (steps >= people.next_due[rows]) | (
-            changed & people.on_change[rows] & (steps >= people.burn_in[rows]))
+        population.known[rows, sites] = True
+        population.low[rows, sites], population.high[rows, sites], population.logp[rows, sites] = low, high, logp_new
+        steps = population.step[rows]
+        due = (steps >= population.next_due[rows]) | (
+            changed & population.on_change[rows] & (steps >= population.burn_in[rows]))
         for k in np.flatnonzero(due).tolist():
             row, step = int(rows[k]), int(steps[k])
-            chain = people.member(row)
+            chain = population.member(row)
             chain.events.append(Event(step, chain.ids.copy(), Move(int(sites[k]), int(old[k]), int(tokens[k]),
                                                                    float(logp_old[k]), float(logp_new[k]))))
-            if step >= people.next_due[row]:
-                people.next_due[row] = chain.next_due(step)
+            if step >= population.next_due[row]:
+                population.next_due[row] = chain.next_due(step)
 
-    def put_out(self, row: int, step: int, site: int) -> None:
+    def emit(self, row: int, step: int, site: int) -> None:
         """See BaseEngine: an event whose move keeps the token."""
-        people = self.population
-        chain = people.member(row)
-        token, logp = int(people.ids[row, site]), float(people.logp[row, site])
+        population = self.population
+        chain = population.member(row)
+        token, logp = int(population.ids[row, site]), float(population.logp[row, site])
         chain.events.append(Event(step, chain.ids.copy(), Move(site, token, token, logp, logp)))
 
     def state_key(self, row: int) -> Key:
         """See BaseEngine: the temperature and the state; -1 tells it from the keys of conditionals."""
-        people = self.population
-        return -1, float(people.tau[row]), people.ids[row, : people.length[row]].tobytes()
+        population = self.population
+        return -1, float(population.tau[row]), population.ids[row, : population.length[row]].tobytes()
 
     def unknown(self, row: int, site: int, uniforms: NDArray[np.float64]) -> Iterable[Ahead]:
         """See BaseEngine."""
-        people = self.population
-        key = context_key(site, float(people.tau[row]), people.ids[row, : people.length[row]])
+        population = self.population
+        key = context_key(site, float(population.tau[row]), population.ids[row, : population.length[row]])
         return [(row, site, uniforms)] if self.cache.get(key) is None else []
 
     def answer(self, waiting: PlannedDraws) -> None:
         """See BaseEngine: the draws that wait, and in the same batch conditionals of steps ahead; then redraws."""
         count = len(waiting.rows)
         if count:
-            people = self.population
+            population = self.population
             draws = waiting
             ahead = self.prefetch(waiting.rows, count)
             if ahead:
                 rows, sites, uniforms = zip(*ahead, strict=True)
                 draws = joined([waiting, PlannedDraws(np.array(rows), np.array(sites), np.array(uniforms))])
             wanted = np.arange(len(draws.rows)) < count
-            order = np.argsort(people.length[draws.rows], kind="stable")  # states of like length share a call
+            order = np.argsort(population.length[draws.rows], kind="stable")  # states of like length share a call
             for start in range(0, len(order), self.rows):
                 part = order[start : start + self.rows]
                 self._call(draws.at(part), wanted[part])
@@ -175,11 +175,11 @@ class Engine(BaseEngine[Chain, Ahead]):
         wanted: (R,) the draws that chains wait for; the others are prefetched. A wanted draw is made if it is certain,
         else its chain is deferred.
         """
-        people, precision = self.population, self.precision
-        n = int(people.length[planned.rows].max())
-        taus, uniforms = people.tau[planned.rows], planned.uniforms
+        population, precision = self.population, self.precision
+        n = int(population.length[planned.rows].max())
+        taus, uniforms = population.tau[planned.rows], planned.uniforms
         precision.measure(taus.tolist())
-        draws = Draws(people.ids[planned.rows, :n], planned.sites, taus, uniforms[:, 0], precision.cold(taus, 0))
+        draws = Draws(population.ids[planned.rows, :n], planned.sites, taus, uniforms[:, 0], precision.cold(taus, 0))
         tolerance = precision.tolerances[0]
         rows = self.cost.timed(len(taus), lambda: self.conditional.weigh(draws))
         drawn = draw(rows, uniforms, taus, draws.cold, tolerance)
@@ -188,8 +188,9 @@ class Engine(BaseEngine[Chain, Ahead]):
         checked = wanted & drawn.certain & precision.to_check(uniforms) if self.conditional.levels > 1 else repeat
         for k in np.flatnonzero(repeat | checked).tolist():
             row = int(planned.rows[k])
-            redraw = Redraw(people.find(row) if repeat[k] else None, row, draws.ids[k, : people.length[row]].copy(),
-                            int(planned.sites[k]), float(taus[k]), uniforms[k], 1, int(drawn.tokens[k]), rows.row(k))
+            ids = draws.ids[k, : population.length[row]].copy()
+            redraw = Redraw(population.find(row) if repeat[k] else None, row, ids, int(planned.sites[k]),
+                            float(taus[k]), uniforms[k], 1, int(drawn.tokens[k]), rows.row(k))
             if repeat[k]:
                 self._defer(redraw)
             else:

@@ -39,7 +39,7 @@ class MarkovChain(Protocol):
         ...
 
     def next_due(self, after: int) -> int:
-        """The first step behind `after` whose state is put out even when nothing changes."""
+        """The first step behind `after` whose state is emitted even when nothing changes."""
         ...
 
     def plan(self, start: int, count: int) -> tuple[Ids, NDArray[np.float64]]:
@@ -106,7 +106,7 @@ class Population(Generic[Member]):
     step: Ids
     horizon: Ids
     next_due: Ids
-    """The next step whose state is put out even when nothing changes."""
+    """The next step whose state is emitted even when nothing changes."""
     rate: NDArray[np.float64]
     """The recent rate of change: a mean over about 32 steps."""
     deferred: NDArray[np.bool_]
@@ -207,7 +207,7 @@ class ChainPopulation(Population[Chain]):
     tau: NDArray[np.float64]
     burn_in: Ids
     on_change: NDArray[np.bool_]
-    """Whether each state that differs from the one before is put out."""
+    """Whether each state that differs from the one before is emitted."""
 
     def __init__(self) -> None:
         super().__init__(words=2)

@@ -1,7 +1,7 @@
 """One tempered conditional that is kept for further draws: its blocks, and the tokens of the blocks that are known.
 
-Uniforms are multiples of 2^-53, so no draw needs a block or token with a share below 2^-53: these are left out. At low
-temperature few remain, and a conditional that took a forward pass to compute is kept in a few hundred bytes.
+A block or token with a share below 2^-53 is left out: uniforms are multiples of 2^-53, too coarse for it. At low
+temperature few tokens remain, and a conditional that took a forward pass to compute is kept in a few hundred bytes.
 """
 
 from math import exp, inf, isinf

@@ -223,7 +223,7 @@ def test_a_pair_that_met_is_one_chain(coupling):
     """Equal at every step from the meeting on, different before it; then one conditional a step, before it two."""
     for number in range(20):
         pair = group([[0, 1], [2, 2]], number=number, coupling=coupling, emit=1)
-        engine = Engine(A, rows=1, memory=0)  # no room to ask ahead
+        engine = Engine(A, rows=1, memory=0)  # no room to prefetch
         coupled_engine = CoupledEngine(engine)
         while not pair.finished:
             rows, met = engine.counters.rows, pair.meeting is not None
@@ -243,7 +243,7 @@ def test_equal_starts_have_met_at_once_and_a_lagged_pair_after_one_step():
 
 
 def test_a_frozen_pair_is_censored():
-    """00 and 22 are each other's far traps: at tau 0 they stay, and nothing is asked twice."""
+    """00 and 22 are each other's far traps: at tau 0 they stay, and no conditional is computed twice."""
     pair = group([[0, 0], [2, 2]], tau=0.0, steps=100_000)
     engine = finish([pair])
     assert (pair.meeting, pair.step, pair.last_change) == (None, 100_000, 0)
@@ -252,7 +252,7 @@ def test_a_frozen_pair_is_censored():
 
 
 @pytest.mark.parametrize("coupling", COUPLINGS)
-def test_a_pair_is_the_same_alone_or_in_a_batch_and_whatever_is_remembered(coupling):
+def test_a_pair_is_the_same_alone_or_in_a_batch_and_with_any_cache(coupling):
     def all_of(groups, **how):
         finish(groups, **how)
         return [(each.meeting, list(each.history[0]), list(each.history[1]),
@@ -291,7 +291,7 @@ def test_the_lead_of_a_lagged_pair_runs_alone_first():
     assert pair.snapshots[0].states[1].tolist() == [0, 1]
 
 
-def test_a_conditional_that_is_no_law_breaks_the_pair_lead_in():
+def test_a_conditional_that_is_not_finite_breaks_its_pair():
     class Broken(TableConditional):
         def log_probs(self, ids, sites):
             rows = super().log_probs(ids, sites)

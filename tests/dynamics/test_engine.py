@@ -1,4 +1,4 @@
-"""The fast engine against the plain one: the same states, bit for bit, whatever is remembered or looked ahead for."""
+"""The fast engine against the plain one: the same states, bit for bit, with any cache and any prefetching."""
 
 import numpy as np
 import pytest
@@ -118,22 +118,22 @@ def test_the_next_due_step_is_the_next_one_that_is_due():
         assert schedule.next_due(schedule.last) > schedule.last
 
 
-def test_the_cache_is_bounded_and_forgets_the_least_lately_used():
-    held = TokenDistribution.of_row(np.zeros(100), 1.0, 0.0, 0)
+def test_the_cache_is_bounded_and_drops_the_least_recently_used():
+    distribution = TokenDistribution.of_row(np.zeros(100), 1.0, 0.0, 0)
     states = [np.array([k, 0]) for k in range(50)]
-    cache = ConditionalCache(10 * (held.nbytes + 16 + 400))
+    cache = ConditionalCache(10 * (distribution.nbytes + 16 + 400))
     for ids in states:
-        cache.keep(1, 1.0, ids, held)
+        cache.keep(1, 1.0, ids, distribution)
         cache.distribution(1, 1.0, states[0])
         assert cache.size <= cache.limit
-    assert cache.distribution(1, 1.0, states[0]) is held
-    assert cache.distribution(1, 1.0, states[49]) is held
+    assert cache.distribution(1, 1.0, states[0]) is distribution
+    assert cache.distribution(1, 1.0, states[49]) is distribution
     assert cache.distribution(1, 1.0, states[5]) is None
-    assert cache.distribution(1, 1.0, np.array([0, 7])) is held  # the token at the site is no part of the context
+    assert cache.distribution(1, 1.0, np.array([0, 7])) is distribution  # the site is masked
     assert cache.distribution(1, 2.0, states[0]) is None
 
 
-def test_the_price_of_a_row_is_fitted():
+def test_the_cost_of_a_row_is_fitted():
     cost = CostModel()
     for rows in (1, 2, 5, 9, 30, 64):
         cost.observe(rows, 0.010 + 0.002 * rows)

@@ -136,9 +136,9 @@ def test_a_tolerance_that_is_too_small_is_widened_with_one_warning(lm):
         trajectory(lm, engine.advance)
         engine.finish_checks()
 
-    with pytest.warns(MlmWarning, match="rounding errors are larger") as told:
+    with pytest.warns(MlmWarning, match="rounding errors are larger") as caught:
         run()
-    assert len(told) == 1
+    assert len(caught) == 1
     assert engine.precision.tolerances[0] > 2.0**-24
     assert engine.precision.checked > 100
 
