@@ -15,9 +15,9 @@ from oracles import TABLE_A, TABLE_B
 from mlmglauber.commands.plot.command import Seen
 from mlmglauber.pictures.characters import text
 from mlmglauber.pictures.figure import content, figure
-from mlmglauber.pictures.held import Held
 from mlmglauber.pictures.kinds import KINDS, open_kind
 from mlmglauber.pictures.panel import Bars, Curve, Ground, Heat, Points, Rule
+from mlmglauber.pictures.thinned_lists import ThinnedLists
 from mlmglauber.stream.errors import MlmError
 
 GOLDEN = ROOT / "tests" / "pictures" / "golden"
@@ -358,7 +358,7 @@ def test_lagged_pairs_that_did_not_meet_have_no_bound(made):
 
 
 def test_what_is_held_is_bounded_and_even():
-    held = Held(100)
+    held = ThinnedLists(100)
     for k in range(10_000):
         held.add(k % 5, k)
     assert sum(map(len, held.lists.values())) <= 100

@@ -15,8 +15,8 @@ from mlmglauber.stream.printable import counted, were
 from mlmglauber.stream.records import has_masks
 
 if TYPE_CHECKING:
-    from mlmglauber.pictures.held import Held
     from mlmglauber.pictures.panel import Picture
+    from mlmglauber.pictures.thinned_lists import ThinnedLists
     from mlmglauber.stream.records import Record
 
 SUFFIXES = (".png", ".svg", ".pdf")
@@ -97,7 +97,7 @@ class Seen:
         self.asked = asked
         self.found: Counter[str] = Counter()
         self.own: dict[str, None] = {}
-        self.held: dict[str, Held] = {}
+        self.held: dict[str, ThinnedLists] = {}
         self.masked = 0
         """States with masked sites: they are no texts, and have no drift and no place in a plane."""
 
@@ -120,9 +120,9 @@ class Seen:
     def _keep(self, name: str, record: "Record") -> None:
         kind = open_kind(name)
         if name not in self.held:
-            from mlmglauber.pictures.held import Held
+            from mlmglauber.pictures.thinned_lists import ThinnedLists
 
-            self.held[name] = Held(kind.LIMIT)
+            self.held[name] = ThinnedLists(kind.LIMIT)
         try:
             items = list(kind.items(record))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
