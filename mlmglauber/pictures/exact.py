@@ -94,7 +94,7 @@ def state_names(texts: Sequence[str], ids: Sequence[tuple[int, ...]]) -> list[st
 def _mixing(texts: Sequence[tuple[str, Sequence[Solved]]], axis: Axis) -> Panel:
     layers: list[Any] = []
     for k, (name, found) in enumerate(texts):
-        look, tell = category(k), f"{name}: " if len(texts) > 1 else ""
+        look, prefix = category(k), f"{name}: " if len(texts) > 1 else ""
         other = look if len(texts) > 1 else category(1)
         found = sorted(found, key=lambda solved: solved.tau)
         x = np.array([solved.tau for solved in found])
@@ -102,11 +102,12 @@ def _mixing(texts: Sequence[tuple[str, Sequence[Solved]]], axis: Axis) -> Panel:
                        ([s.tmix for s in found], [s.bound for s in found]))
         exact = np.array([solved.exact for solved in found])
         if (exact & ~np.isnan(tmix)).any():
-            layers.append(Curve(x, np.where(exact, tmix, np.nan), f"{tell}mixing time", look.color, mark="o"))
+            layers.append(Curve(x, np.where(exact, tmix, np.nan), f"{prefix}mixing time", look.color, mark="o"))
         if (~exact & ~np.isnan(tmix)).any():
-            layers.append(Points(x[~exact], tmix[~exact], f"{tell}mixing time at least", look.color, "^", hollow=True))
+            layers.append(Points(x[~exact], tmix[~exact], f"{prefix}mixing time at least", look.color, "^",
+                                 hollow=True))
         if not np.isnan(bound).all():
-            layers.append(Curve(x, bound, f"{tell}bound from α < 1", other.color, dashed=True, mark="s"))
+            layers.append(Curve(x, bound, f"{prefix}bound from α < 1", other.color, dashed=True, mark="s"))
     eps = sorted({solved.eps for _, found in texts for solved in found})
     epsilons = f"ε\u00a0=\u00a0{', '.join(f'{e:g}' for e in eps)}"
     return Panel("", axis, Axis(f"mixing time, {epsilons} (steps)", log=True), layers)

@@ -16,7 +16,7 @@ def number(record: Mapping[str, Any], name: str) -> float:
     """
     value = record.get(name)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value):
-        raise ValueError(f'"{name}" is no number')
+        raise ValueError(f'"{name}" is not a number')
     return float(value)
 
 
