@@ -191,7 +191,7 @@ def test_axes_have_units(pictures, name):
 
 def test_kinds_have_a_file_each():
     folder = Path(open_kind("drift").__file__).parent
-    helpers = {"__init__", "characters", "figure", "held", "kinds", "layers", "palette", "panel", "reading"}
+    helpers = {"__init__", "characters", "figure", "thinned_lists", "kinds", "layers", "palette", "panel", "reading"}
     assert {path.stem for path in folder.glob("*.py")} - helpers == set(KINDS)
 
 
@@ -331,7 +331,7 @@ def test_two_planes_are_refused(made):
     runs = [{"type": "run", "pca_explained": [share, 0.1]} for share in (0.5, 0.4)]
     assert "50 %" in picture_of([runs[0], state]).panels[0].x.label
     for records in ([*runs, state], [state, {**state, "id": "1", "embedder": "f"}]):
-        with pytest.raises(MlmError, match="two planes"):
+        with pytest.raises(MlmError, match="different planes"):
             picture_of(records)
 
 
