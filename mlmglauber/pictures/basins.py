@@ -1,20 +1,20 @@
-"""Where chains go from where they start: the start x visited matrix."""
+"""Where chains go: the matrix of starts and visited basins."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlmglauber.pictures.panel import PANELS, Axis, Heat, Panel, Picture, chosen, told_apart
+from mlmglauber.pictures.panel import PANELS, Axis, Heat, Panel, Picture, chosen, distinct_labels
 from mlmglauber.pictures.reading import number, perhaps
 
 LIMIT = 20_000
 ROOM = 12
-"""Numbers can be read in the cells of so many columns."""
+"""Maximum number of columns with numbers in their cells."""
 
 
 class Row(NamedTuple):
-    """What one start's chains visited: basin and share of chains."""
+    """The chains of one start: how many there are, and the share of them that visited each basin."""
 
     start: str
     chains: int
@@ -22,13 +22,13 @@ class Row(NamedTuple):
 
 
 class All(NamedTuple):
-    """How many chains there are at one temperature and length, whatever they started from."""
+    """The number of chains at one temperature and length, from all starts."""
 
     chains: int
 
 
 def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
-    """One row, or the number of all chains, by temperature and length."""
+    """One row, or the number of all chains, under the key of temperature and length."""
     key = (perhaps(record, "tau"), perhaps(record, "n"))
     if record["over"] == "group":
         yield key, All(int(number(record, "chains")))
@@ -37,13 +37,13 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
     yield key, Row(str(record["start"]), int(record["chains"]), visited)
 
 
-def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
     """A matrix for each temperature and length: the share of chains of each start that visited each basin."""
     del threshold
     notes: list[str] = []
-    keys: list[Any] = sorted((key for key, found in held.items() if any(isinstance(item, Row) for item in found)),
+    keys: list[Any] = sorted((key for key, found in kept.items() if any(isinstance(item, Row) for item in found)),
                              key=_order)
-    return Picture([_panel(key[0], key[1], held[key], notes) for key in chosen(keys, PANELS, "matrices", notes)], notes)
+    return Picture([_panel(key[0], key[1], kept[key], notes) for key in chosen(keys, PANELS, "matrices", notes)], notes)
 
 
 def _order(key: Any) -> Any:
@@ -65,9 +65,9 @@ def _panel(tau: float | None, n: float | None, found: Sequence[Row | All], notes
     if every is not None and every > drawn:
         parts.append(f"{every - drawn} of {every} chains have no start and no row")
         notes.append(f"{where}: {parts[-1]}; name the start with mlm-basins --start, or lower its --reject")
-    names = [f"{name} ({row.chains})" for name, row in zip(told_apart(starts, 24), rows, strict=True)]
+    names = [f"{name} ({row.chains})" for name, row in zip(distinct_labels(starts, 24), rows, strict=True)]
     missing = "no chain, or unknown" if np.isnan(values).any() else ""
-    return Panel(": ".join(parts), Axis("basin visited", ticks=(across.tolist(), told_apart(ordered, 24))),
+    return Panel(": ".join(parts), Axis("basin visited", ticks=(across.tolist(), distinct_labels(ordered, 24))),
                  Axis("start (chains)", ticks=(down.tolist(), names), downwards=True),
                  [Heat(across, down, values, "share of chains", written=len(ordered) <= ROOM, bounds=(0.0, 1.0),
                        missing=missing)])

@@ -1,4 +1,4 @@
-"""A picture as lines of characters, where no other can be shown: series are letters, cells of a matrix shades."""
+"""Draws a picture with characters for a terminal: series as letters, matrices as shades."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,11 +13,11 @@ LETTERS = "ox+*#%&@sdvpz"
 SHADES = " ░▒▓█"
 BAND = "·"
 WRITTEN = 5
-"""Cells so wide hold numbers."""
+"""Minimum width of a cell with a number."""
 
 
 def text(picture: Picture, width: int = 80) -> str:
-    """All panels, one below the other, no line longer than `width`."""
+    """A picture as text: its panels one below the other, in lines of at most `width` characters."""
     return "\n".join(_panel(panel, width) for panel in picture.panels)
 
 
@@ -29,7 +29,7 @@ def _panel(panel: Panel, width: int) -> str:
 
 
 class _Scale:
-    """Values along an axis as places from 0 to 1."""
+    """Maps values along an axis to cells."""
 
     def __init__(self, axis: Axis, values: Values) -> None:
         self.log = axis.log
@@ -46,18 +46,18 @@ class _Scale:
             return np.log(np.where(values <= 0, np.nan, values)) if self.log else np.asarray(values, dtype=np.float64)
 
     def places(self, values: Values, cells: int) -> Values:
-        """Cell numbers, not-a-number outside."""
+        """The cell of each value; NaN for values outside the axis."""
         share = (self._flat(np.asarray(values, dtype=np.float64)) - self.low) / (self.high - self.low)
         return np.where((share >= -1e-9) & (share <= 1 + 1e-9), np.clip(share * cells, 0, cells - 1), np.nan)
 
     def at(self, share: float) -> str:
-        """What the axis reads at a place."""
+        """The value at a place from 0 to 1 of the axis, as a label."""
         value = self.low + share * (self.high - self.low)
         return f"{np.exp(value) if self.log else value:.3g}"
 
 
 def _xy(layer: Any) -> tuple[list[Values], list[Values]]:
-    """What a layer needs room for."""
+    """The x and y values of a layer that the axes must show."""
     none = np.empty(0)
     match layer:
         case Bars():
@@ -95,12 +95,12 @@ def _plot(panel: Panel, width: int) -> list[str]:
 
 
 def _layer(grid: Any, across: _Scale, upward: _Scale, layer: Any, letters: dict[str, str], names: list[str]) -> None:
-    """letters: that of each colour so far; names: what the legend says so far."""
+    """Draw a layer on the grid; letters: those of the colours so far; names: the legend so far. Both grow."""
     rows, columns = grid.shape
     if isinstance(layer, Ground) or (isinstance(layer, Curve) and layer.faint):
-        return  # paths and shades would hide the states
+        return  # they would hide the states
     own = ""
-    if isinstance(layer, Curve | Bars | Points):  # what has one colour has one letter
+    if isinstance(layer, Curve | Bars | Points):  # layers of one colour share a letter
         own = letters.setdefault(layer.color, LETTERS[len(letters) % len(LETTERS)])
 
     def put(x: Values, y: Values, letter: str, over: bool = True) -> None:
@@ -147,13 +147,13 @@ def _layer(grid: Any, across: _Scale, upward: _Scale, layer: Any, letters: dict[
 
 
 def _along(scale: _Scale, cells: int) -> Values:
-    """Values all along an axis."""
+    """Values along a whole axis, two for each cell."""
     places = np.linspace(scale.low, scale.high, 2 * cells)
     return np.exp(places) if scale.log else places
 
 
 def _dense(curve: Curve, across: _Scale, columns: int) -> tuple[Values, list[Values]]:
-    """A curve at every column between its ends; where it has one point only, there."""
+    """A curve interpolated at every column between its ends; a curve of one point stays as it is."""
     x = _along(across, columns)
     parts = [part for part in (curve.y, curve.low, curve.high) if part is not None]
     known = np.isfinite(curve.y)

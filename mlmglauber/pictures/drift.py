@@ -1,4 +1,4 @@
-"""Drift curves: how far chains go from their starts, by temperature and by length."""
+"""Drift curves: the distance of chains from their starts over time, by temperature and length."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -23,12 +23,12 @@ from mlmglauber.stream.records import chain_key
 
 LIMIT = 200_000
 GRID = 256
-"""Steps at which chains are compared."""
+"""Maximum number of steps at which chains are compared."""
 DRIFT = "drift (1 − cosine)"
 
 
 class ChainKey(NamedTuple):
-    """Whose series it is: the chain's name, its temperature and length, None where a record has none."""
+    """The key of a chain's states: its name, temperature and length, None where a record has none."""
 
     name: tuple[Any, ...]
     tau: float | None
@@ -57,20 +57,20 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
                                  perhaps(record, "plateau_sd"), law_of(record))
 
 
-def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
     """A panel for each length with a curve for each temperature, the median and quartiles over chains; of summaries
     the plateau against temperature, mean and standard deviation over chains.
     """
     notes: list[str] = []
     groups: dict[Any, dict[Any, list[Values]]] = {}
-    for chain, states in held.items():
+    for chain, states in kept.items():
         if isinstance(chain, ChainKey):
             by_tau = groups.setdefault(chain.n, {})
             by_tau.setdefault(chain.tau, []).append(np.array(sorted(states), dtype=np.float64).T)
     panels = [_curves(n, groups[n], threshold, notes) for n in chosen(_sorted(groups), PANELS, "lengths", notes)]
     panels = [panel for panel in panels if len(panel.layers) > 1]
-    if "plateau" in held:
-        panels.append(_plateaus(held["plateau"], threshold, notes))
+    if "plateau" in kept:
+        panels.append(_plateaus(kept["plateau"], threshold, notes))
     return Picture(panels, notes)
 
 
@@ -96,10 +96,10 @@ def _curves(n: int | None, by_tau: Mapping[Any, list[Values]], threshold: float,
 
 
 def over_chains(series: Sequence[Values]) -> tuple[Values, Values, Values, Values]:
-    """Steps and the quartiles, over chains, of drift there.
+    """Steps, and the quartiles of drift over chains at these steps.
 
-    series: of (2, N) steps and drifts. Between two records a chain stays where it was; after its last one it no longer
-    counts.
+    series: (2, N) steps and drifts of each chain. Between two records the drift of a chain is constant; after its last
+    record the chain does not count.
 
     >>> a, b = np.array([[0, 2, 4], [0, 0.2, 0.4]]), np.array([[0, 2], [0, 0.6]])
     >>> [part.tolist() for part in over_chains([a, b])[::2]]

@@ -1,4 +1,4 @@
-"""A small chain exactly: its stationary law, and its mixing time beside the bound from influences."""
+"""Exact results for a small chain: its stationary distribution, and its mixing time beside the bound."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,9 +14,9 @@ from mlmglauber.pictures.panel import (
     Picture,
     Points,
     chosen,
+    distinct_labels,
     shortened,
     tau_axis,
-    told_apart,
 )
 from mlmglauber.pictures.reading import BROKEN, number, perhaps
 
@@ -25,8 +25,10 @@ STATES = 6
 
 
 class Solved(NamedTuple):
-    """One text at one temperature: likeliest states as (ids, text, probability), mixing time (a lower bound where not
-    exact), bound, eps.
+    """The results of one text at one temperature.
+
+    likeliest: states as (ids, text, probability). tmix: mixing time in steps at eps, a lower bound where not exact.
+    bound: its upper bound from influences.
     """
 
     text: str
@@ -39,30 +41,30 @@ class Solved(NamedTuple):
 
 
 def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
-    """What one exact record says."""
+    """The results of one exact record, under the key of its text."""
     states = [(tuple(map(int, state["ids"])), str(state["text"]), number(state, "probability"))
               for state in record["likeliest"] or []]
     yield (str(record["id"]),), Solved(str(record["text"]), number(record, "tau"), states, perhaps(record, "tmix"),
                                        bool(record["tmix_exact"]), perhaps(record, "bound"), number(record, "eps"))
 
 
-def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
     """The likeliest states of the first text, and the mixing times of all, against temperature."""
     del threshold
     notes: list[str] = []
-    every = [solved for found in held.values() for solved in found]
+    every = [solved for found in kept.values() for solved in found]
     axis = tau_axis([solved.tau for solved in every])
-    texts: list[Any] = chosen(list(held), SERIES // 2, "texts", notes)
-    if len(held) > 1:
+    texts: list[Any] = chosen(list(kept), SERIES // 2, "texts", notes)
+    if len(kept) > 1:
         notes.append(f"the stationary law is that of the first text, {texts[0][0]}")
-    panels = [_law(sorted(held[texts[0]], key=lambda solved: solved.tau), axis),
-              _mixing([(name, held[key]) for name, key in zip(told_apart([key[0] for key in texts], 40), texts,
+    panels = [_law(sorted(kept[texts[0]], key=lambda solved: solved.tau), axis),
+              _mixing([(name, kept[key]) for name, key in zip(distinct_labels([key[0] for key in texts], 40), texts,
                                                               strict=True)], axis)]
     return Picture([panel for panel in panels if panel.layers], notes)
 
 
 def _law(found: Sequence[Solved], axis: Axis) -> Panel:
-    """A state that is not among the likeliest at a temperature has no point there."""
+    """Probabilities of the likeliest states; a state has no point where it is not among the likeliest."""
     most: dict[tuple[int, ...], float] = {}
     texts: dict[tuple[int, ...], str] = {}
     for solved in found:
@@ -78,21 +80,21 @@ def _law(found: Sequence[Solved], axis: Axis) -> Panel:
 
 
 def state_names(texts: Sequence[str], ids: Sequence[tuple[int, ...]]) -> list[str]:
-    """Texts of states; where a text does not tell its state, since another one reads the same or its bytes are no
-    letters, the ids of its tokens too.
+    """Names of states: their texts. Where two states have the same text, or a text is blank or has undecodable bytes,
+    the token ids are added.
 
     >>> state_names(["a b", "\ufffd", "\ufffd"], [(1, 2), (3,), (4,)])
     ['a b', '\ufffd (ids 3)', '\ufffd (ids 4)']
     """
     unclear = [BROKEN in text or list(texts).count(text) > 1 or not text.strip() for text in texts]
-    return told_apart([f"{text} (ids {' '.join(map(str, own))})" if hidden else text
+    return distinct_labels([f"{text} (ids {' '.join(map(str, own))})" if hidden else text
                        for text, own, hidden in zip(texts, ids, unclear, strict=True)])
 
 
 def _mixing(texts: Sequence[tuple[str, Sequence[Solved]]], axis: Axis) -> Panel:
     layers: list[Any] = []
     for k, (name, found) in enumerate(texts):
-        look, tell = category(k), f"{name}: " if len(texts) > 1 else ""
+        look, prefix = category(k), f"{name}: " if len(texts) > 1 else ""
         other = look if len(texts) > 1 else category(1)
         found = sorted(found, key=lambda solved: solved.tau)
         x = np.array([solved.tau for solved in found])
@@ -100,11 +102,12 @@ def _mixing(texts: Sequence[tuple[str, Sequence[Solved]]], axis: Axis) -> Panel:
                        ([s.tmix for s in found], [s.bound for s in found]))
         exact = np.array([solved.exact for solved in found])
         if (exact & ~np.isnan(tmix)).any():
-            layers.append(Curve(x, np.where(exact, tmix, np.nan), f"{tell}mixing time", look.color, mark="o"))
+            layers.append(Curve(x, np.where(exact, tmix, np.nan), f"{prefix}mixing time", look.color, mark="o"))
         if (~exact & ~np.isnan(tmix)).any():
-            layers.append(Points(x[~exact], tmix[~exact], f"{tell}mixing time at least", look.color, "^", hollow=True))
+            layers.append(Points(x[~exact], tmix[~exact], f"{prefix}mixing time at least", look.color, "^",
+                                 hollow=True))
         if not np.isnan(bound).all():
-            layers.append(Curve(x, bound, f"{tell}bound from α < 1", other.color, dashed=True, mark="s"))
+            layers.append(Curve(x, bound, f"{prefix}bound from α < 1", other.color, dashed=True, mark="s"))
     eps = sorted({solved.eps for _, found in texts for solved in found})
-    told = f"ε\u00a0=\u00a0{', '.join(f'{e:g}' for e in eps)}"
-    return Panel("", axis, Axis(f"mixing time, {told} (steps)", log=True), layers)
+    epsilons = f"ε\u00a0=\u00a0{', '.join(f'{e:g}' for e in eps)}"
+    return Panel("", axis, Axis(f"mixing time, {epsilons} (steps)", log=True), layers)

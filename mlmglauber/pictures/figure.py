@@ -1,4 +1,4 @@
-"""A picture as a matplotlib Figure, and a Figure as the bytes of a PNG, SVG or PDF: the same for the same input."""
+"""Draws a picture as a matplotlib Figure, and writes a Figure as PNG, SVG or PDF; equal input gives equal bytes."""
 
 import io
 import logging
@@ -18,35 +18,35 @@ if TYPE_CHECKING:
 
 FORMATS = ("png", "svg", "pdf")
 TICKS, LEGEND, LABELS = 7.0, 7.0, 8.0
-"""Sizes of letters in points, as in STYLE."""
+"""Font sizes in points, as in STYLE."""
 COLUMN = 72 * WIDTH - 8
-"""Points that a title or a line of a legend may take."""
+"""Maximum width in points of a title or a line of a legend."""
 BAR = 60.0
-"""Points that a colour bar takes with what stands beside it."""
+"""Width in points of a colour bar with its label."""
 HINTED = 1.02
-"""What letters that stand on whole dots take, of what they would."""
+"""Factor by which hinting, which puts letters on whole dots, widens a text."""
 HANDLE, GAP = 18.0, 9.0
-"""Points of a legend's handle with what is beside it, and between its columns."""
+"""Widths in points of a legend's handle and of the gap between its columns."""
 NAMED = 130.0
-"""Points of a level axis that has names, at least."""
+"""Minimum width in points of a horizontal axis with names."""
 LINE = 1.4
-"""Points of a line, of those of its letters."""
+"""Height of a line as a multiple of the font size."""
 NARROW = 4.0
-"""A logarithmic axis spans this factor at least."""
+"""Minimum factor between the ends of a logarithmic axis."""
 
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Our settings and none of the user's, while a figure is made or saved."""
+    """Use the settings of STYLE, not those of the user, while a figure is made or saved."""
     import matplotlib.style
 
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # a font without a token's letters is no news to a pipe
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no warnings about letters that a font lacks
     with matplotlib.style.context(["default", STYLE]):
         yield
 
 
 def figure(picture: Picture) -> "Figure":
-    """The panels one below the other, a column wide."""
+    """A figure with the panels of a picture one below the other, WIDTH inches wide."""
     from matplotlib.figure import Figure
 
     across = _across(picture)
@@ -60,22 +60,22 @@ def figure(picture: Picture) -> "Figure":
 
 
 def content(made: "Figure", form: str, dpi: int = DPI) -> bytes:
-    """The bytes of a figure in one of FORMATS: without dates, the same for the same figure."""
+    """The bytes of a figure in one of FORMATS, without dates: equal for equal figures."""
     metadata: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-    told = io.BytesIO()
+    buffer = io.BytesIO()
     with style():
-        made.savefig(told, format=form, dpi=dpi, metadata=metadata[form])
-    return told.getvalue()
+        made.savefig(buffer, format=form, dpi=dpi, metadata=metadata[form])
+    return buffer.getvalue()
 
 
 def _height(panel: Panel) -> float:
-    """Inches of the axes, more for a matrix of many rows and for a plane."""
+    """Height of the axes in inches: larger for a matrix of many rows and for a plane."""
     rows = max((len(layer.y) for layer in panel.layers if isinstance(layer, Heat)), default=0)
     return max(2.2 if panel.square else 1.5, min(0.15 * rows, 5.0))
 
 
 def _across(picture: Picture) -> float:
-    """Points that a label of a level axis may take: all axes are as wide as the names beside one of them leave them."""
+    """Maximum width in points of the label of a horizontal axis. All axes have the width that names leave."""
     names = max((_size(name, TICKS) for panel in picture.panels if panel.y.ticks for name in panel.y.ticks[1]),
                 default=20.0)
     right = BAR if any(_has_bar(panel) for panel in picture.panels) else 0.0
@@ -83,7 +83,7 @@ def _across(picture: Picture) -> float:
 
 
 def _beside(panel: Panel, across: float) -> float:
-    """Inches of what stands above and below the axes."""
+    """Height in inches of the title, legend and labels above and below the axes."""
     names = _legend(panel)
     columns = _columns(panel, names)
     each = -(-len(names) // columns) if names else 0
@@ -94,7 +94,7 @@ def _beside(panel: Panel, across: float) -> float:
 
 
 def _size(text: str, size: float) -> float:
-    """Points that a text takes on a line, as matplotlib will set it."""
+    """Width in points of a text on one line, as matplotlib sets it."""
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
@@ -106,7 +106,7 @@ def _size(text: str, size: float) -> float:
 
 
 def _broken(text: str, points: float, size: float) -> list[str]:
-    """A text in lines of at most so many points: broken between words, and a word that is longer between letters."""
+    """A text broken into lines of at most `points` points, between words; too long words between letters."""
     lines = [""]
     for word in text.split(" "):
         longer = f"{lines[-1]} {word}" if lines[-1] else word
@@ -123,7 +123,7 @@ def _broken(text: str, points: float, size: float) -> list[str]:
 
 
 def _legend(panel: Panel) -> list[list[str]]:
-    """The names in the legend, each in its lines."""
+    """The labels of the legend, each as a list of lines."""
     return [_broken(name, _room(panel) - HANDLE, LEGEND) for layer in panel.layers for name in labels(layer)]
 
 
@@ -132,7 +132,7 @@ def _title(panel: Panel) -> list[str]:
 
 
 def _room(panel: Panel) -> float:
-    """Points that a line above the axes may take: the column, or what a colour bar leaves of it."""
+    """Maximum width in points of a line above the axes: the column less a colour bar."""
     return COLUMN - (BAR if _has_bar(panel) else 0.0)
 
 
@@ -141,7 +141,7 @@ def _has_bar(panel: Panel) -> bool:
 
 
 def _wrapped(label: str, panel: Panel) -> str:
-    """A label in as many lines as the height of the axes asks for, all about as long."""
+    """A label broken into lines of similar length that fit into the height of the axes."""
     height, whole = 72 * _height(panel), _size(label, LABELS)
     lines = len(_broken(label, height, LABELS))
     for width in np.linspace(whole / lines, height, 12).tolist():
@@ -156,7 +156,7 @@ def _columns(panel: Panel, names: list[list[str]]) -> int:
 
 
 def _draw(axes: "Axes", panel: Panel, across: float) -> Any:
-    """Draw a panel; what a colour bar is to tell of."""
+    """Draw a panel; returns the artist that a colour bar describes, or None."""
     _scale(axes.xaxis, panel.x, axes.set_xscale, NAMED)
     _scale(axes.yaxis, panel.y, axes.set_yscale, 72 * _height(panel))
     axes.set_xlabel("\n".join(_broken(panel.x.label, across, LABELS)))
@@ -184,7 +184,7 @@ def _draw(axes: "Axes", panel: Panel, across: float) -> Any:
 
 
 def _head(axes: "Axes", panel: Panel, entries: Entries) -> None:
-    """Title and legend above the axes, as wide as the column: they hide nothing, and no name is left out."""
+    """Draw title and legend above the axes, as wide as the column, so that they hide nothing."""
     from matplotlib.transforms import blended_transform_factory
 
     if not entries and not panel.title:
@@ -197,11 +197,11 @@ def _head(axes: "Axes", panel: Panel, entries: Entries) -> None:
                        bbox_to_anchor=(0.005, 1.0), bbox_transform=left_of_all, borderaxespad=0.2,
                        ncols=_columns(panel, names), title="\n".join(_title(panel)) or None, alignment="left")
     for text, name in zip(made.get_texts(), names, strict=True):
-        text.set_text("\n".join(name))  # given to legend(), a name that begins with _ would have no entry
+        text.set_text("\n".join(name))  # legend() would leave out labels that begin with _
 
 
 def _bars(made: "Figure", panels: Sequence[Panel], places: Sequence["Axes"], mapped: Sequence[Any]) -> None:
-    """Colour bars: one for each panel that has colours, or for several in a row whose colours mean the same."""
+    """Draw a colour bar for each panel with colours; consecutive panels with the same meaning share one."""
     k = 0
     while k < len(panels):
         last = k
@@ -220,13 +220,13 @@ def _bars(made: "Figure", panels: Sequence[Panel], places: Sequence["Axes"], map
 
 
 def _meaning(panel: Panel) -> Any:
-    """What a panel's colours mean, where that does not depend on its values."""
+    """The meaning of a panel's colours: equal for two panels that may share a colour bar."""
     heat = next((layer for layer in panel.layers if isinstance(layer, Heat) and layer.bounds is not None), None)
     return object() if heat is None else (heat.unit, heat.log, heat.bounds)
 
 
 def _log_ticks(drawn: Any, low: float, high: float) -> None:
-    """Ticks of a logarithmic axis: powers of ten or, where there would be few, 1, 2 and 5 times these."""
+    """Set the ticks of a logarithmic axis: powers of ten or, for a short axis, 1, 2 and 5 times powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     few = high / low < 50
@@ -236,7 +236,7 @@ def _log_ticks(drawn: Any, low: float, high: float) -> None:
 
 
 def power(value: float) -> str:
-    """A number as a tick reads it, with a power of ten where it is far from 1.
+    """A number as the label of a tick, with a power of ten where it is far from 1.
 
     >>> power(0.02), power(1e-7), power(50000)
     ('0.02', '10⁻⁷', '5·10⁴')
@@ -250,7 +250,7 @@ def power(value: float) -> str:
 
 
 def _scale(drawn: Any, axis: Axis, set_scale: Any, points: float) -> None:
-    """Scale and ticks of an axis of at least so many points."""
+    """Set the scale and the ticks of an axis of at least `points` points."""
     if axis.log:
         set_scale("log")
     if axis.ticks is None:
@@ -260,21 +260,18 @@ def _scale(drawn: Any, axis: Axis, set_scale: Any, points: float) -> None:
     upright = drawn.axis_name == "x" and _upright(axis)
     if upright:
         drawn.set_tick_params(rotation=90)
-    if not axis.spaced and (upright or drawn.axis_name == "y"):  # as large as lines below each other can be
+    if not axis.spaced and (upright or drawn.axis_name == "y"):  # the largest font with room for all labels
         drawn.set_tick_params(labelsize=min(TICKS, points / (LINE * len(axis.ticks[1]))))
 
 
 def _upright(axis: Axis) -> bool:
-    """Whether the names at a level axis are written upwards, since two neighbours have no room side by side.
-
-    Temperatures are chosen so that they have.
-    """
+    """Whether the labels of a horizontal axis are rotated, since two neighbours have no room side by side."""
     if axis.ticks is None or axis.spaced:
         return False
     places, names = (np.log(axis.ticks[0]) if axis.log else np.asarray(axis.ticks[0], dtype=np.float64)), axis.ticks[1]
     apart = np.diff(places) * NAMED / ((places[-1] - places[0]) or 1.0) if len(places) > 1 else np.empty(0)
     if len(places) > 1 and not axis.log:
-        apart = apart * (len(places) - 1) / len(places)  # cells reach beyond their middles
+        apart = apart * (len(places) - 1) / len(places)  # the outer cells reach beyond their centres
     sizes = [_size(name, TICKS) for name in names]
     return any((one + other) / 2 + 4 > room for one, other, room in zip(sizes, sizes[1:], apart.tolist(), strict=False)
                ) or max(sizes) > NAMED

@@ -1,4 +1,4 @@
-"""Influences: which token moves which conditional, and how their sum falls with temperature."""
+"""Influences: matrices of which token moves which conditional, and alpha by temperature."""
 
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -26,13 +26,16 @@ from mlmglauber.pictures.reading import BROKEN, number, perhaps
 
 LIMIT = 2_000
 MATRICES = 2
+"""Maximum number of matrices."""
 LABELLED = 40
-"""More tokens than this cannot be read on a side."""
+"""Maximum number of tokens on a side of a matrix with labels."""
 
 
 class Context(NamedTuple):
-    """One context, its id and text, at one temperature: largest row sum, what the head proves of it, and the matrix
-    where it was told.
+    """One context at one temperature.
+
+    name: its id and text. alpha: largest row sum of its influences. certified: the upper bound of alpha that the
+    model's head proves. matrix: the influences, None where the record has none. labels: of the sites.
     """
 
     name: str
@@ -48,12 +51,12 @@ class Context(NamedTuple):
 
 def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
     """The context of an influence record, or all contexts of a summary."""
-    told, whole = record.get("matrix"), record["type"] == "summary"
+    given, whole = record.get("matrix"), record["type"] == "summary"
     n = int(number(record, "n"))
     name = f"largest over {record['count']} contexts" if whole else f"id {record['id']}: {record.get('text', '')}"
     matrix = None
-    if told is not None:
-        matrix = np.array(told, dtype=np.float64)
+    if given is not None:
+        matrix = np.array(given, dtype=np.float64)
         if matrix.shape != (len(record["sites"]),) * 2 or not np.isfinite(matrix).all():
             raise ValueError('"matrix" is not a square of numbers')
     yield n, Context(name, number(record, "tau"), n, number(record, "alpha_row"), perhaps(record, "certified_alpha"),
@@ -61,10 +64,9 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
 
 
 def labels(record: Mapping[str, Any]) -> list[str]:
-    """What stands at the sites: the record's `words`, the words of its text if there are as many as tokens, numbers.
+    """Labels of the sites: the record's `words`, else the words of its text if they match the tokens, else numbers.
 
-    Where a word does not tell its token, being bytes that are no letter or nothing to be seen, its piece stands there,
-    and where the record has none, its site.
+    A word that is blank or has undecodable bytes is replaced by its piece or, where the record has no pieces, its site.
 
     >>> labels({"n": 3, "sites": [0, 2], "text": "hello, world"})
     ['hello', 'world']
@@ -81,16 +83,16 @@ def labels(record: Mapping[str, Any]) -> list[str]:
         words = re.findall(r"\w+|[^\w\s]", text) if isinstance(text, str) else []
     if len(words) != n:
         return [str(site) for site in sites]
-    told = pieces if isinstance(pieces, list) and len(pieces) == n else [f"site {site}" for site in range(len(words))]
+    other = pieces if isinstance(pieces, list) and len(pieces) == n else [f"site {site}" for site in range(len(words))]
     clear = [BROKEN not in str(word) and bool(str(word).strip()) for word in words]
-    return [shortened(str(words[site] if clear[site] else told[site]), 24) for site in sites]
+    return [shortened(str(words[site] if clear[site] else other[site]), 24) for site in sites]
 
 
-def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
     """The matrices of the first context that has them, one for each temperature; alpha of all against temperature."""
     del threshold
     notes: list[str] = []
-    every: list[Context] = [context for found in held.values() for context in found]
+    every: list[Context] = [context for found in kept.values() for context in found]
     with_matrix = [context for context in every if context.matrix is not None]
     panels = []
     if with_matrix:
@@ -102,7 +104,7 @@ def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
                          "contexts; select records for the others")
         panels = [_matrix(mine[tau]) for tau in chosen(sorted(mine), MATRICES, "temperatures", notes)]
     if not with_matrix or len({context.tau for context in every}) > 1:
-        panels.append(_alphas(held, notes))
+        panels.append(_alphas(kept, notes))
     return Picture(panels, notes)
 
 
@@ -115,13 +117,13 @@ def _matrix(context: Context) -> Panel:
                  [Heat(places, places, context.matrix, "influence c (TV), at least", bounds=(0.0, 1.0))])
 
 
-def _alphas(held: Mapping[Hashable, Sequence[Context]], notes: list[str]) -> Panel:
-    axis = tau_axis([context.tau for found in held.values() for context in found])
+def _alphas(kept: Mapping[Hashable, Sequence[Context]], notes: list[str]) -> Panel:
+    axis = tau_axis([context.tau for found in kept.values() for context in found])
     layers: list[Any] = []
-    lengths: list[Any] = chosen(sorted(held, key=lambda n: (str(type(n)), n)), SERIES - 1, "lengths", notes)
+    lengths: list[Any] = chosen(sorted(kept, key=lambda n: (str(type(n)), n)), SERIES - 1, "lengths", notes)
     for k, (n, look) in enumerate(zip(lengths, ordered(len(lengths)) if len(lengths) > 1 else [category(0)],
                                       strict=True)):
-        found = held[n]
+        found = kept[n]
         taus = sorted({context.tau for context in found})
         largest = np.array([max(c.alpha for c in found if c.tau == tau) for tau in taus])
         layers.append(Curve(np.array(taus), largest, f"n = {n}: largest seen", look.color))

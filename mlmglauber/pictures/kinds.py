@@ -1,4 +1,4 @@
-"""Which records are drawn as what."""
+"""The kinds of pictures, and which records each of them draws."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from importlib import import_module
@@ -24,29 +24,29 @@ KINDS = {
     "slowness": "summaries of mlm-traps --summary over several temperatures",
     "times": "summaries of mlm-drift --summary, pairs of mlm-couple or their summaries",
 }
-"""The kinds of pictures, a file each, and what they draw."""
+"""The kinds of pictures and the records that they draw; each kind is a file of this folder."""
 
 
 class PictureKind(Protocol):
-    """What a file of a kind offers."""
+    """The interface of a kind's file."""
 
     LIMIT: int
-    """So many items are kept."""
+    """Maximum number of items that are kept."""
 
     def items(self, record: Record) -> Iterator[tuple[Hashable, Any]]:
-        """(key, item): what is kept of a record. KeyError, TypeError or ValueError for one without its fields."""
+        """(key, item) pairs to keep of a record. KeyError, TypeError or ValueError for a record without its fields."""
 
-    def picture(self, held: Mapping[Hashable, Sequence[Any]], threshold: float) -> "Picture":
-        """What is drawn of the items of each key; threshold: the drift that is a hit."""
+    def picture(self, kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> "Picture":
+        """The picture of the kept items, listed by key; threshold: the drift that counts as a hit."""
 
 
 def open_kind(name: str) -> PictureKind:
-    """The file of a kind."""
+    """The module of a kind."""
     return cast(PictureKind, import_module(f"mlmglauber.pictures.{name}"))
 
 
 class Uses(NamedTuple):
-    """As what a record is drawn: by itself, and when it is asked for by name or beside others."""
+    """The kinds that draw a record: by default, and only if --kind names them or other records call for them."""
 
     own: tuple[str, ...] = ()
     other: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""L-lag bounds: how far from stationarity chains are at most, step by step."""
+"""L-lag bounds: upper bounds of the distance from stationarity over time."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,13 +11,15 @@ from mlmglauber.pictures.reading import number, perhaps
 
 LIMIT = 5_000
 NORMAL = 1.959964
+"""The 97.5 % quantile of the normal distribution."""
 TOP = 2.0
-"""A bound on a total variation above 1 says nothing; higher ones are cut off."""
+"""Maximum upper end of the axis; bounds of a total variation above 1 are trivial."""
 EPS = 0.25
+"""The total variation that counts as mixed, drawn as a line."""
 
 
 class Bound(NamedTuple):
-    """The bound at steps t (T,), its standard errors; None where a pair did not meet."""
+    """The bound tv (T,) at steps (T,) with its standard errors (T,); None where a pair did not meet."""
 
     tau: float
     steps: Values | None
@@ -30,21 +32,21 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
     if record["over"] != "group":
         return
     kind = f"n = {int(number(record, 'n'))}, lag {record['lag']}, start {record['start']}"
-    tau, told = number(record, "tau"), record["bound"]
-    if told is None:
+    tau, bounds = number(record, "tau"), record["bound"]
+    if bounds is None:
         yield kind, Bound(tau, None, None, None)
         return
-    errors = [perhaps(part, "tv_error") for part in told]
-    yield kind, Bound(tau, np.array([number(part, "t") for part in told]),
-                      np.array([number(part, "tv") for part in told]),
+    errors = [perhaps(part, "tv_error") for part in bounds]
+    yield kind, Bound(tau, np.array([number(part, "t") for part in bounds]),
+                      np.array([number(part, "tv") for part in bounds]),
                       np.array([np.nan if error is None else error for error in errors]))
 
 
-def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
     """A panel for each length, lag and start, a curve for each temperature."""
     del threshold
     notes: list[str] = []
-    panels = [_panel(str(kind), held[kind], notes) for kind in chosen(list(held), PANELS, "groups", notes)]
+    panels = [_panel(str(kind), kept[kind], notes) for kind in chosen(list(kept), PANELS, "groups", notes)]
     return Picture([panel for panel in panels if len(panel.layers) > 2], notes)
 
 

@@ -1,4 +1,4 @@
-"""The layers of a panel on matplotlib's axes; each gives the handles and labels that the legend shows of it."""
+"""Draws the layers of a panel on matplotlib's axes."""
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Entries = list[tuple[Any, str]]
-"""Handles of a legend with what is written beside them."""
+"""Handles of a legend with their labels."""
 
 
 class DrawnLayer(NamedTuple):
-    """What the legend shows of a layer, in the order of `labels`, and what a colour bar tells of."""
+    """The legend entries of a drawn layer, in the order of `labels`, and the artist that a colour bar describes."""
 
     entries: Entries
     mapped: Any = None
 
 
 def draw(axes: "Axes", panel: Panel, layer: Any) -> DrawnLayer:
-    """Draw one layer."""
+    """Draw one layer of a panel."""
     match layer:
         case Curve():
             return _named(_curve(axes, panel, layer), layer.label)
@@ -45,7 +45,7 @@ def draw(axes: "Axes", panel: Panel, layer: Any) -> DrawnLayer:
 
 
 def labels(layer: Any) -> list[str]:
-    """What a layer adds to the legend."""
+    """The labels that a layer adds to the legend."""
     if isinstance(layer, Ground):
         return list(layer.names)
     if isinstance(layer, Heat):
@@ -58,7 +58,7 @@ def _named(handle: Any, label: str) -> DrawnLayer:
 
 
 def shown(values: Values, log: bool) -> Values:
-    """Values on a logarithmic axis: 0 has no place there."""
+    """Values to draw: NaN in the place of values that a logarithmic axis cannot show."""
     return np.where(values <= 0, np.nan, values) if log else values
 
 
@@ -66,7 +66,7 @@ def _curve(axes: "Axes", panel: Panel, curve: Curve) -> Any:
     x, y = shown(curve.x, panel.x.log), shown(curve.y, panel.y.log)
     steps: Any = "post" if curve.stairs else None
     look: dict[str, Any] = {"linewidth": 0.5, "zorder": 1.0} if curve.faint else {"linewidth": 1.2, "zorder": 2.0}
-    alone = np.isfinite(x * y).sum() == 1  # a line through one point is a point
+    alone = np.isfinite(x * y).sum() == 1  # a line through one point would be invisible
     if curve.mark:
         look |= {"markersize": 5, "markeredgewidth": 0.8, "markerfacecolor": "white" if curve.dashed else curve.color}
     line, = axes.plot(x, y, marker=curve.mark or ("o" if alone else None), color=curve.color,
@@ -89,7 +89,7 @@ def _points(axes: "Axes", panel: Panel, points: Points) -> Any:
 
 
 def _intervals(axes: "Axes", panel: Panel, points: Points, x: Values, y: Values) -> None:
-    """Bars before their marks, with caps and, if level, a white edge: short ones are seen. Open ends have no cap."""
+    """Error bars in front of their marks; sideways ones have a white edge. Closed ends have caps, open ends none."""
     from matplotlib.patheffects import Normal, Stroke
 
     log = panel.x.log if points.sideways else panel.y.log
@@ -107,7 +107,7 @@ def _intervals(axes: "Axes", panel: Panel, points: Points, x: Values, y: Values)
 
 
 def edges(centres: Values, log: bool) -> Values:
-    """The borders of cells around centres: halfway between them.
+    """(N + 1,) the borders of cells around N centres, halfway between neighbours.
 
     >>> edges(np.array([1.0, 2.0, 4.0]), True).round(3).tolist()
     [0.707, 1.414, 2.828, 5.657]

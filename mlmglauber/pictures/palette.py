@@ -1,31 +1,32 @@
-"""How pictures look: colours that colour-blind people tell apart, a column's width, letters that can be read there."""
+"""The look of pictures: colours that colour-blind people can distinguish, sizes for one column of a paper."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 WIDTH = 3.375
-"""Inches: a column of a paper of two."""
+"""Width in inches of a column of a two-column paper."""
 DPI = 200
-"""Of PNG."""
+"""Resolution of PNG pictures in dots per inch."""
 
 BLACK, GREY, PALE = "#000000", "#777777", "#e4e4e4"
 CATEGORIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-"""Okabe and Ito (2008), for what has no order; without their yellow, which white paper swallows."""
+"""Colours of series without an order, by Okabe and Ito (2008), without yellow, which is faint on white."""
 MARKS = ("o", "s", "D", "v", "P", "X", "*")
-"""A shape for each of them: a picture printed in grey still tells series apart."""
+"""A mark for each colour, so that series can be distinguished in grey print."""
 _VIRIDIS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962")
-"""The darker three quarters of viridis, for what has an order: it darkens in grey as in colour."""
+"""Colours of ordered series: the darker three quarters of viridis, whose brightness is ordered too."""
 HEAT, TIME = "cividis", "viridis"
-"""Colour maps of matplotlib, even to the eye, for matrices and for time."""
+"""Perceptually uniform colour maps of matplotlib, for matrices and for time."""
 
 STYLE: dict[str, Any] = {
-    "font.family": ["DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Arial Unicode MS"],  # the first that has it
+    # matplotlib takes the first of these fonts that has a letter
+    "font.family": ["DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Arial Unicode MS"],
     "font.size": 8, "axes.labelsize": 8, "axes.titlesize": 8, "legend.fontsize": 7, "legend.title_fontsize": 8,
     "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.titlelocation": "left", "axes.linewidth": 0.6,
     "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.2, "lines.markersize": 4,
     "legend.frameon": False, "legend.handlelength": 1.6, "legend.columnspacing": 1.2, "legend.borderpad": 0.1,
     "savefig.dpi": DPI, "figure.constrained_layout.h_pad": 0.05,
-    "text.parse_math": False,  # a $ of a text is a dollar
+    "text.parse_math": False,  # a $ in a text is a dollar sign
     "svg.hashsalt": "mlmglauber", "pdf.fonttype": 42,
 }
 
@@ -38,7 +39,7 @@ class Look(NamedTuple):
 
 
 def category(k: int) -> Look:
-    """The k-th of series that have no order.
+    """The look of the k-th of several series without an order.
 
     >>> category(0), category(7).color == category(0).color
     (Look(color='#0072B2', mark='o'), True)
@@ -47,7 +48,7 @@ def category(k: int) -> Look:
 
 
 def ordered(count: int) -> Sequence[Look]:
-    """So many series that have an order, from dark to light.
+    """The looks of `count` ordered series, from dark to light.
 
     >>> [look.color for look in ordered(3)]
     ['#440154', '#2c728e', '#5ec962']

@@ -1,4 +1,4 @@
-"""What a picture shows, before figure.py or characters.py draw it: panels of layers, in plain arrays."""
+"""Pictures as panels of layers in plain arrays, which figure.py draws with matplotlib and characters.py with text."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,9 +12,9 @@ Values = NDArray[np.float64]
 
 
 class Curve(NamedTuple):
-    """A line through (x, y), with a band from low to high where they are given; not-a-number breaks it.
+    """A line through (x, y), with a band from low to high where they are given; NaN breaks the line.
 
-    stairs: the value stays until the next x. mark: at each point, hollow on a dashed line.
+    stairs: each value holds until the next x. mark: at each point, hollow on a dashed line.
     """
 
     x: Values
@@ -30,7 +30,7 @@ class Curve(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Marks at (x, y), with error bars from low to high, upwards or sideways; an end that is not-a-number is open."""
+    """Marks at (x, y), with error bars from low to high, vertical or sideways; an end of NaN is open."""
 
     x: Values
     y: Values
@@ -54,7 +54,7 @@ class Bars(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A straight line: at a height, or upright at an x; dash: a style of matplotlib."""
+    """A straight line at height `at` or, if upright, at x = `at`; dash: a line style of matplotlib."""
 
     at: float
     label: str = ""
@@ -64,9 +64,10 @@ class Rule(NamedTuple):
 
 
 class Heat(NamedTuple):
-    """A matrix as colours: values (Y, X) of cells around x (X,) and y (Y,); not-a-number is a hatched cell.
+    """A matrix as colours: values (Y, X) of cells around x (X,) and y (Y,); cells of NaN are hatched.
 
-    unit: of the values. missing: what a hatched cell means. written: numbers in the cells.
+    unit: label of the values. bounds: values at the ends of the colour map. missing: legend of hatched cells, empty
+    where there is none. written: whether numbers are written into the cells.
     """
 
     x: Values
@@ -80,7 +81,7 @@ class Heat(NamedTuple):
 
 
 class Cloud(NamedTuple):
-    """Points coloured by a value, with a colour bar in its unit."""
+    """Points coloured by a value, with a colour bar; unit: its label."""
 
     x: Values
     y: Values
@@ -89,7 +90,7 @@ class Cloud(NamedTuple):
 
 
 class Ground(NamedTuple):
-    """Regions of the plane: codes (Y, X) of the cells around x and y, -1 for none, and the regions' names."""
+    """Shaded regions of the plane: codes (Y, X) of cells around x and y, indices of names, -1 for no region."""
 
     x: Values
     y: Values
@@ -101,9 +102,9 @@ Layer = Curve | Points | Bars | Rule | Heat | Cloud | Ground
 
 
 class Axis(NamedTuple):
-    """A quantity with its unit; ticks: places and what they read, None for round numbers; low, high: its ends.
+    """An axis: label with its unit; ticks: (places, labels), None for round numbers; low, high: its ends.
 
-    spaced: what ticks read has room side by side.
+    spaced: whether the labels have room side by side.
     """
 
     label: str
@@ -116,7 +117,7 @@ class Axis(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One pair of axes. square: a step right is as long as a step up."""
+    """One pair of axes with its layers; square: equal scales on both axes."""
 
     title: str
     x: Axis
@@ -126,20 +127,20 @@ class Panel(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """Panels from top to bottom, and what is to be said of what they leave out."""
+    """Panels from top to bottom, and notes for the user about what is not drawn."""
 
     panels: Sequence[Panel]
     notes: Sequence[str] = ()
 
 
 PANELS = 6
-"""More than a page of a column holds would not be read."""
+"""Maximum number of panels of a picture."""
 SERIES = 8
-"""So many lines can be told apart."""
+"""Maximum number of lines of a panel; more could not be distinguished."""
 
 
 def some(found: Sequence[Any], most: int) -> list[Any]:
-    """At most so many, evenly chosen, first and last among them.
+    """At most `most` items, evenly spaced, with the first and the last.
 
     >>> some(range(10), 4)
     [0, 3, 6, 9]
@@ -150,14 +151,14 @@ def some(found: Sequence[Any], most: int) -> list[Any]:
 
 
 def chosen(found: Sequence[Any], most: int, what: str, notes: list[str]) -> list[Any]:
-    """`some`, and a note where that is not all."""
+    """At most `most` items, see `some`; adds a note where items are left out."""
     if len(found) > most:
         notes.append(f"{most} of {len(found)} {what} are drawn; select records for the others")
     return some(found, most)
 
 
 def counted(number: int, what: str) -> str:
-    """A number of things.
+    """A number with its noun.
 
     >>> counted(1, "trap"), counted(2, "trap")
     ('1 trap', '2 traps')
@@ -166,7 +167,7 @@ def counted(number: int, what: str) -> str:
 
 
 def shortened(text: str, most: int = 100) -> str:
-    """A text that fits into a legend, its middle left out where it is long.
+    """A text of at most `most` characters; a longer one loses its middle.
 
     >>> shortened("the cat sat on the mat", 12)
     'the ca…e mat'
@@ -176,10 +177,10 @@ def shortened(text: str, most: int = 100) -> str:
     return text if len(text) <= most else f"{text[:front]}…{text[len(text) - (most - front - 1):]}"
 
 
-def told_apart(texts: Sequence[str], most: int = 100) -> list[str]:
-    """Texts shortened; those that would read the same are numbered.
+def distinct_labels(texts: Sequence[str], most: int = 100) -> list[str]:
+    """Shortened texts; equal ones are numbered.
 
-    >>> told_apart(["a b", "a  b", "c"])
+    >>> distinct_labels(["a b", "a  b", "c"])
     ['a b (1)', 'a b (2)', 'c']
     """
     short = [shortened(text, most) for text in texts]
@@ -187,13 +188,13 @@ def told_apart(texts: Sequence[str], most: int = 100) -> list[str]:
 
 
 DIGIT, BETWEEN, AXIS = 4.45, 5.0, 140.0
-"""Points of a digit, between two numbers, and of the shortest level axis."""
+"""Widths in points: of a digit, of the gap between two numbers, of the shortest horizontal axis."""
 
 
 def tau_axis(taus: Sequence[float]) -> Axis:
-    """The temperature: logarithmic where it spans a factor above 5, with a tick at each one that was looked at.
+    """The axis of temperature: logarithmic for a range of a factor above 5, with a tick at each temperature.
 
-    A tick whose number has no room beside the one before it reads nothing.
+    A tick without room for its number has no label.
 
     >>> tau_axis([1, 1.25, 1.5, 2, 3]).ticks
     ([1, 1.25, 1.5, 2, 3], ['1', '1.25', '', '2', '3'])
@@ -213,10 +214,10 @@ def tau_axis(taus: Sequence[float]) -> Axis:
 
 
 def beside(taus: Values, axis: Axis, k: int, count: int, widest: float = 0.02) -> Values:
-    """Places at the ticks of an axis moved a little, so that the k-th of `count` series does not hide the others.
+    """The x positions of the k-th of `count` series, shifted a little so that the series do not hide each other.
 
-    All series together take at most half of what lies between two neighbouring ticks; widest: what one takes at most,
-    as a share of the axis.
+    All series together take at most half of the space between two ticks; widest: maximum shift from one series to the
+    next, as a share of the axis.
     """
     every = np.asarray(axis.ticks[0] if axis.ticks else taus, dtype=np.float64)
     scaled = np.log(every) if axis.log else every

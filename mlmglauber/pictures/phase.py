@@ -1,4 +1,4 @@
-"""The phase diagram: median meeting times over temperature and length, and where they pass a budget."""
+"""The phase diagram: median meeting times by temperature and length, and where they pass a budget."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from mlmglauber.pictures.reading import number, perhaps
 
 LIMIT = 50_000
 LOOKS = (("#D55E00", "o"), ("#CC79A7", "s"), ("#56B4E9", "^"), ("#FFFFFF", "v"), ("#000000", "D"))
-"""Colours that are seen on all those of the map, and marks: one for each budget."""
+"""Colours that are visible on the whole colour map, and marks, one of each for a budget."""
 
 
 class PhaseCell(NamedTuple):
@@ -43,12 +43,12 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
                              perhaps(record, "crossover_low"), perhaps(record, "crossover_high"))
 
 
-def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
     """A panel for each model and way of coupling."""
     del threshold
     notes: list[str] = []
-    kinds = [kind for kind, found in held.items() if any(isinstance(item, PhaseCell) for item in found)]
-    return Picture([_panel(str(kind), held[kind]) for kind in chosen(kinds, PANELS, "kinds of pairs", notes)], notes)
+    kinds = [kind for kind, found in kept.items() if any(isinstance(item, PhaseCell) for item in found)]
+    return Picture([_panel(str(kind), kept[kind]) for kind in chosen(kinds, PANELS, "kinds of pairs", notes)], notes)
 
 
 def _panel(kind: str, found: Sequence[Any]) -> Panel:

@@ -1,4 +1,4 @@
-"""Trajectories in a plane of embeddings: coloured by time, basins shaded, traps marked."""
+"""Trajectories in a plane of embeddings: states coloured by step, basins shaded, traps marked."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -6,27 +6,41 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlmglauber.pictures.palette import BLACK, CATEGORIES, category
-from mlmglauber.pictures.panel import Axis, Cloud, Curve, Ground, Panel, Picture, Points, Values, counted, told_apart
+from mlmglauber.pictures.panel import (
+    Axis,
+    Cloud,
+    Curve,
+    Ground,
+    Panel,
+    Picture,
+    Points,
+    Values,
+    counted,
+    distinct_labels,
+)
 from mlmglauber.pictures.reading import is_flat, number
 from mlmglauber.stream.errors import MlmError
 from mlmglauber.stream.records import chain_key, names_of
 from mlmglauber.stream.vectors import unpack
 
 LIMIT = 20_000
+"""Maximum number of items that are kept."""
 CHAINS = 6
-"""Lines of more chains would hide each other."""
+"""Maximum number of chains that are drawn with lines; more would hide each other."""
 CELLS = 160
+"""Number of cells of the shading along each axis."""
 REACH = 0.06
-"""A cell is of a basin when a state of it is this near, as a share of the picture's diagonal."""
+"""Maximum distance from a cell to a state of its basin, as a share of the picture's diagonal."""
 ENDS = "^Dv>*P"
-"""Marks of the last states of so many chains; squares are first states."""
+"""Marks of last states, one for each chain with a line; squares mark first states."""
 TRAPS = 12
+"""Maximum number of traps that are marked."""
 NAMES = 5
-"""Basins with most states; the others are shaded in one colour."""
+"""Maximum number of basins with colours of their own; the rarer ones share a colour."""
 
 
 class PlaneState(NamedTuple):
-    """A state in the plane, and the basin that it is in."""
+    """A state in the plane, with its step and its basin."""
 
     step: float
     x: float
@@ -35,7 +49,7 @@ class PlaneState(NamedTuple):
 
 
 class TrapMark(NamedTuple):
-    """A trap: where it is, where that is known, which chain's, from when to when, and how long."""
+    """A trap: its place (NaN where not embedded), its chain, its first and last step, its residence in steps."""
 
     x: float
     y: float
@@ -46,7 +60,7 @@ class TrapMark(NamedTuple):
 
 
 def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
-    """A state by its chain, a trap, or the shares of variance that a run record of mlm-embed --pca tells."""
+    """A state under the key of its chain, a trap, or the shares of variance of a run record of mlm-embed --pca."""
     if record["type"] == "run":
         yield "explained", [float(share) for share in record["pca_explained"]]
         return
@@ -61,14 +75,14 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
     yield (*chain, str(record.get("embedder"))), PlaneState(number(record, "step"), x, y, names_of(record, "basin")[0])
 
 
-def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
     """One panel: every state coloured by its step, lines for a few chains, the longest traps, basins as shades."""
     del threshold
     chains: dict[Any, list[PlaneState]] = {key[:3]: sorted(found, key=lambda state: state.step)
-                                      for key, found in held.items() if isinstance(key, tuple)}
-    planes = {key[3] for key in held if isinstance(key, tuple)}
-    if max(len(planes), len(set(map(tuple, held.get("explained", ()))))) > 1:
-        raise MlmError("embeddings of two planes have nothing in common; pass all records through one mlm-embed")
+                                      for key, found in kept.items() if isinstance(key, tuple)}
+    planes = {key[3] for key in kept if isinstance(key, tuple)}
+    if max(len(planes), len(set(map(tuple, kept.get("explained", ()))))) > 1:
+        raise MlmError("the embeddings are from different planes; pass all records through one mlm-embed")
     states = [state for found in chains.values() for state in found]
     if not states:
         return Picture([])
@@ -91,28 +105,28 @@ def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
                    for k, (end, name) in enumerate(zip(ends, _names(list(chains)), strict=True))]
     elif len(chains) <= 4 * CHAINS:
         layers.append(Points(*_columns(ends), "last state", BLACK, ENDS[0]))
-    layers += _traps(held.get("traps", ()), chains, notes)
-    shares = next(iter(held.get("explained", ())), None)
+    layers += _traps(kept.get("traps", ()), chains, notes)
+    shares = next(iter(kept.get("explained", ())), None)
     names = [f"component {k + 1} ({100 * shares[k]:.0f} % of variance)" if shares else f"principal component {k + 1}"
              for k in (0, 1)]
     return Picture([Panel(counted(len(chains), "chain"), Axis(names[0]), Axis(names[1]), layers, square=True)], notes)
 
 
 def _names(chains: Sequence[tuple[Any, ...]]) -> list[str]:
-    """Names of chains: the id, and what tells chains of one id apart."""
+    """Names of chains: the id and, where several chains share it, the chain number and the run."""
     runs = {run for run, _, _ in chains}
-    told = [f"id {name}" + (f", chain {chain}" if len({c for _, n, c in chains if n == name}) > 1 else "")
+    names = [f"id {name}" + (f", chain {chain}" if len({c for _, n, c in chains if n == name}) > 1 else "")
             + (f", run {run}" if len(runs) > 1 else "") for run, name, chain in chains]
-    return told_apart(told, 60)
+    return distinct_labels(names, 60)
 
 
 def _columns(states: Sequence[PlaneState]) -> tuple[Values, Values]:
-    """The coordinates of states."""
+    """The x and y coordinates of states."""
     return np.array([state.x for state in states]), np.array([state.y for state in states])
 
 
 def _ground(states: Sequence[PlaneState], points: Values) -> list[Ground]:
-    """Shades: a cell is of the basin of the nearest state that has one, if that is near."""
+    """The shading: a cell belongs to the basin of the nearest state with a basin, if it is within REACH."""
     named = [k for k, state in enumerate(states) if state.basin is not None]
     if not named:
         return []
@@ -130,11 +144,11 @@ def _ground(states: Sequence[PlaneState], points: Values) -> list[Ground]:
 
     distance, nearest = cKDTree(points[named]).query(grid.reshape(-1, 2))
     region = np.where(distance <= reach, codes[nearest], -1).reshape(CELLS, CELLS)
-    return [Ground(x, y, region.astype(np.int64), told_apart(shown, 40))]
+    return [Ground(x, y, region.astype(np.int64), distinct_labels(shown, 40))]
 
 
 def _traps(traps: Sequence[TrapMark], chains: Mapping[Any, Sequence[PlaneState]], notes: list[str]) -> list[Points]:
-    """The longest traps, where they were embedded or where their chain was in the middle of them."""
+    """The longest traps, at their embedding or where their chain was in the middle of them."""
     places, unknown = [], 0
     for trap in sorted(traps, key=lambda trap: -trap.residence)[:TRAPS]:
         inside = [state for state in chains.get(trap.chain, ()) if trap.first <= state.step <= trap.last]
@@ -146,7 +160,7 @@ def _traps(traps: Sequence[TrapMark], chains: Mapping[Any, Sequence[PlaneState]]
         else:
             unknown += 1
     if unknown:
-        notes.append(f"{unknown} of the longest traps are of no chain that is drawn; pass them through the same "
+        notes.append(f"{unknown} of the longest traps belong to chains that are not drawn; pass them through the same "
                      "mlm-embed --pca 2")
     if len(traps) > TRAPS:
         notes.append(f"the {TRAPS} longest of {len(traps)} traps are marked")

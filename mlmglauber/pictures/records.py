@@ -9,8 +9,8 @@ from mlmglauber.stream.printable import counted, were
 from mlmglauber.stream.records import has_masks
 
 if TYPE_CHECKING:
-    from mlmglauber.pictures.held import Held
     from mlmglauber.pictures.panel import Picture
+    from mlmglauber.pictures.thinned_lists import ThinnedLists
     from mlmglauber.stream.records import Record
 
 
@@ -24,7 +24,7 @@ class PictureRecords:
         """Number of records by type."""
         self.own: dict[str, None] = {}
         """Kinds of pictures that are made of these records by default."""
-        self.series: dict[str, Held] = {}
+        self.series: dict[str, ThinnedLists] = {}
         """The series to draw, by kind of picture."""
         self.masked = 0
         """Number of states with masked sites, which have neither a text nor a drift nor a place in a plane."""
@@ -48,9 +48,9 @@ class PictureRecords:
     def _keep(self, name: str, record: "Record") -> None:
         kind = open_kind(name)
         if name not in self.series:
-            from mlmglauber.pictures.held import Held
+            from mlmglauber.pictures.thinned_lists import ThinnedLists
 
-            self.series[name] = Held(kind.LIMIT)
+            self.series[name] = ThinnedLists(kind.LIMIT)
         try:
             items = list(kind.items(record))
         except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -1,4 +1,4 @@
-"""The rectangle test: how |delta| is spread, against the noise of rounding and against models that have a joint law."""
+"""The rectangle test: histograms of |delta| beside the noise of rounding, for each model and temperature."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any
@@ -6,34 +6,46 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.pictures.palette import category
-from mlmglauber.pictures.panel import SERIES, Axis, Bars, Panel, Picture, Rule, Values, chosen, shortened, told_apart
+from mlmglauber.pictures.panel import (
+    SERIES,
+    Axis,
+    Bars,
+    Panel,
+    Picture,
+    Rule,
+    Values,
+    chosen,
+    distinct_labels,
+    shortened,
+)
 from mlmglauber.pictures.reading import number, perhaps
 
 LIMIT = 200_000
 LEAST = 1e-9
-"""Nats; smaller ones, and 0, stand in the leftmost bar."""
+"""Minimum |delta| in nats that has a bar of its own; smaller ones are in the leftmost bar."""
 PER_DECADE = 4
+"""Number of bars for a factor of ten."""
 
 
 def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
-    """(|delta|, noise) in nats; nothing of a rectangle whose delta is null."""
+    """(|delta|, noise) in nats, under the key of model and temperature; nothing for a delta of null."""
     delta, noise = perhaps(record, "delta"), perhaps(record, "noise")
     if delta is not None:
         yield (str(record["model"]), number(record, "tau")), (abs(delta), np.nan if noise is None else abs(noise))
 
 
-def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
     """One panel: a histogram for each model and temperature on a logarithmic axis, and the largest noise of each."""
     del threshold
     notes: list[str] = []
-    keys: list[Any] = chosen(list(held), SERIES - 1, "models and temperatures", notes)
+    keys: list[Any] = chosen(list(kept), SERIES - 1, "models and temperatures", notes)
     if not keys:
         return Picture([])
-    found = {key: np.array(held[key], dtype=np.float64).T for key in keys}
+    found = {key: np.array(kept[key], dtype=np.float64).T for key in keys}
     several = len({tau for _, tau in keys}) > 1
     borders = bins(np.concatenate([part.ravel() for part in found.values()]))
     layers: list[Any] = []
-    names = told_apart([model for model, _ in keys]) if not several else [shortened(model) for model, _ in keys]
+    names = distinct_labels([model for model, _ in keys]) if not several else [shortened(model) for model, _ in keys]
     for k, (model, tau) in enumerate(keys):
         sizes, noise = found[model, tau]
         shares = np.histogram(np.clip(sizes, borders[0], borders[-1]), borders)[0] / len(sizes)
@@ -49,7 +61,7 @@ def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
 
 
 def bins(values: Values) -> Values:
-    """Borders of logarithmic bars over all values above LEAST; 0 and what is below goes into the leftmost.
+    """Borders of logarithmic bars for all values above LEAST; the leftmost bar also takes the values below.
 
     >>> bins(np.array([0.0, 0.2, 1.5])).round(2).tolist()
     [0.1, 0.18, 0.32, 0.56, 1.0, 1.78]

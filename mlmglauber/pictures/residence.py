@@ -1,4 +1,4 @@
-"""How long traps last: their survival on logarithmic axes, and the geometric law that a single state would give."""
+"""How long traps last: survival curves on logarithmic axes, with the geometric law of stays in a single state."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,11 +12,11 @@ from mlmglauber.pictures.reading import number, perhaps
 
 LIMIT = 100_000
 LEAST_SHARE = 0.5
-"""The axis of a survival ends at this share of one trap."""
+"""Lower end of the survival axis, as a share of one trap."""
 
 
 class TrapStay(NamedTuple):
-    """A trap's residence, whether the records cut it off, and the chance that a step leaves its representative."""
+    """A trap's residence in steps, whether it is censored, and the escape probability of its representative state."""
 
     residence: float
     censored: bool
@@ -24,7 +24,7 @@ class TrapStay(NamedTuple):
 
 
 class TrapKind(NamedTuple):
-    """What traps were looked for in: one length, one radius, at least so many steps."""
+    """The search that found a trap: length of the texts, radius, minimum number of steps."""
 
     n: int
     radius: int
@@ -32,18 +32,18 @@ class TrapKind(NamedTuple):
 
 
 def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
-    """One trap by its temperature and kind."""
+    """One trap under the key of its kind and temperature."""
     kind = TrapKind(*(int(number(record, name)) for name in ("n", "radius", "min_steps")))
     yield (kind, perhaps(record, "tau")), TrapStay(number(record, "residence"), bool(record["censored"]),
                                                perhaps(record, "escape"))
 
 
-def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
     """A panel for each length, a curve for each temperature."""
     del threshold
     notes: list[str] = []
     kinds: dict[TrapKind, dict[float | None, Sequence[TrapStay]]] = {}
-    for key, found in held.items():
+    for key, found in kept.items():
         assert isinstance(key, tuple)
         kinds.setdefault(key[0], {})[key[1]] = found
     drawn = chosen(sorted(kinds), PANELS, "kinds of traps", notes)
@@ -75,8 +75,8 @@ def _panel(kind: TrapKind, by_tau: Mapping[float | None, Sequence[TrapStay]], no
     if lawful:
         nowhere = np.array([np.nan])
         own = layers[0].color if len(taus) == 1 else GREY
-        told = "geometric, one state: (1 − escape)ᵗ" + ("" if len(taus) == 1 else ", in the colour of its τ")
-        layers.append(Curve(nowhere, nowhere, told, own, dashed=True))
+        label_of_law = "geometric, one state: (1 − escape)ᵗ" + ("" if len(taus) == 1 else ", in the colour of its τ")
+        layers.append(Curve(nowhere, nowhere, label_of_law, own, dashed=True))
     if cut:
         layers.append(Points(np.array([np.nan]), np.array([np.nan]), "cut off by the end of the records", GREY, "|"))
     smallest = LEAST_SHARE / max(len(found) for found in by_tau.values())
@@ -87,7 +87,7 @@ def _panel(kind: TrapKind, by_tau: Mapping[float | None, Sequence[TrapStay]], no
 
 
 def law(t: Values, escapes: Values, least: int) -> Values:
-    """P(T > t | T >= least) of geometric stays: the mean of (1 - e)^(t - least + 1) over traps of escape probability e.
+    """P(T > t | T >= least) for geometric stays: the mean of (1 - e)^(t - least + 1) over escape probabilities e.
 
     >>> law(np.array([9.0, 10.0]), np.array([0.5]), 10).tolist()
     [1.0, 0.5]

@@ -1,4 +1,7 @@
-"""How stays grow as the temperature falls: steps on a logarithmic axis over 1 / tau, where a barrier is a line."""
+"""How residence times grow as the temperature falls: steps on a logarithmic axis over 1 / tau.
+
+A barrier gives a straight line there.
+"""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from math import isfinite
@@ -14,9 +17,10 @@ LIMIT = 1000
 
 
 class Stays(NamedTuple):
-    """The stays of one length.
+    """Residence times of one length.
 
-    at: for each temperature (tau, mean steps in a trap, median 1 / escape). intercept, slope, low, high: of their line.
+    at: (tau, mean steps in a trap, median 1 / escape) of each temperature. intercept, slope: of the fitted line; low,
+    high: 95 % interval of the slope. states: number of states with escape probabilities.
     """
 
     title: str
@@ -45,15 +49,15 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
 def _steps(one: Mapping[str, Any], name: str) -> float:
     value = perhaps(one, name)
     if value is not None and value <= 0:
-        raise ValueError(f'"{name}" is no number of steps')
+        raise ValueError(f'"{name}" is not a number of steps above 0')
     return np.nan if value is None else value
 
 
-def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
     """A panel for each law and length."""
     del threshold
     notes: list[str] = []
-    found = [stays for key in sorted(held, key=str) for stays in held[key]]
+    found = [stays for key in sorted(kept, key=str) for stays in kept[key]]
     return Picture([_panel(stays) for stays in chosen(found, PANELS, "lengths", notes)], notes)
 
 

@@ -1,4 +1,4 @@
-"""Hitting and meeting times against temperature, and whether they go as n ln n."""
+"""Hitting and meeting times by temperature, in steps and in units of n ln n."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,11 +15,11 @@ from mlmglauber.pictures.reading import law_of, number, perhaps
 
 LIMIT = 100_000
 LEAST = 0.5
-"""Steps: where a logarithmic axis shows a time of 0."""
+"""The number of steps at which a logarithmic axis shows a time of 0."""
 
 
 class Time(NamedTuple):
-    """One chain's or pair's time; where censored, how long it was watched. least: the least that it may be."""
+    """The time of a chain or pair; where censored, how long it was watched. least: lower bound of the time."""
 
     tau: float
     n: int
@@ -30,7 +30,10 @@ class Time(NamedTuple):
 
 
 class Middle(NamedTuple):
-    """The Kaplan-Meier median of one temperature and length with its 95 % interval; until when all were watched."""
+    """The Kaplan-Meier median of one temperature and length with its 95 % interval.
+
+    horizon: the step until which all chains or pairs were watched.
+    """
 
     tau: float
     n: int
@@ -50,7 +53,7 @@ class Slope(NamedTuple):
 
 
 class Story(NamedTuple):
-    """What times are of: a panel's title, what its axis says, and what the chains were made by."""
+    """A kind of times: the title of its panel, the label of its axis, and how the chains were made."""
 
     title: str
     axis: str
@@ -90,12 +93,12 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
             yield story, Slope(tau, perhaps(part, "c"), perhaps(part, "c_low"), perhaps(part, "c_high"))
 
 
-def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
-    """For each thing that is timed a panel of times, and one of times in units of n ln n with the fitted C."""
-    del threshold  # of the records
+def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
+    """For each kind of times a panel in steps, and one in units of n ln n with the fitted C."""
+    del threshold  # the records have their own
     notes: list[str] = []
     stories: dict[Story, list[Any]] = {}
-    for key, found in held.items():
+    for key, found in kept.items():
         stories.setdefault(key if isinstance(key, Story) else key[0], []).extend(found)  # type: ignore[index]
     panels = []
     laws = len({story.law for story in stories})
@@ -116,7 +119,7 @@ def picture(held: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
 
 
 def _cells(times: Sequence[Time]) -> list[tuple[float, int, Times, Times]]:
-    """Times by temperature and length, as the measures take them: the least that they may be, and the most."""
+    """(tau, n, lower bounds of the times, times) of each temperature and length."""
     cells: dict[tuple[float, int], list[Time]] = {}
     for time in times:
         cells.setdefault((time.tau, time.n), []).append(time)
@@ -173,18 +176,18 @@ def _in_steps(story: Story, axis: Axis, times: Sequence[Time], middles: Sequence
 
 
 def _entry(label: str, color: str, mark: str, hollow: bool = False) -> Points:
-    """A mark in the legend alone."""
+    """A mark that is only in the legend."""
     return Points(np.array([np.nan]), np.array([np.nan]), label, color, mark, hollow=hollow)
 
 
 def _unreached(middles: Sequence[Middle]) -> list[Points]:
-    """What a triangle means, where there is one."""
+    """The legend entry of triangles, where there is one."""
     missing = any(item.median is None for item in middles)
     return [_entry("median not reached", GREY, "^", hollow=True)] if missing else []
 
 
 def _medians(axis: Axis, mine: Sequence[Middle], unit: float, k: int, count: int, label: str) -> list[Any]:
-    """Medians with their intervals, in some unit; one that was not reached is a hollow triangle at the horizon."""
+    """Medians with their intervals, divided by `unit`; a hollow triangle at the horizon is one that was not reached."""
     mine = sorted(mine)
     look = category(k)
     x = beside(np.array([item.tau for item in mine]), axis, k, count)
@@ -194,14 +197,14 @@ def _medians(axis: Axis, mine: Sequence[Middle], unit: float, k: int, count: int
     horizon = _shown(np.array([item.horizon for item in mine])) / unit
     layers: list[Any] = [Points(x, median, label, look.color, look.mark, np.where(missing, np.nan, low),
                                 np.where(missing, np.nan, high))]
-    if missing.any():  # its interval goes on above
+    if missing.any():  # its interval is open above
         layers.append(Points(x[missing], horizon[missing], "", look.color, "^", low[missing],
                              np.full(missing.sum(), np.nan), hollow=True))
     return layers
 
 
 def _in_units(axis: Axis, middles: Sequence[Middle], slopes: Sequence[Slope], lengths: Sequence[int]) -> Panel:
-    """Medians of each length, and beside them C: each temperature by itself, since none is fitted to another."""
+    """Medians of each length in units of n ln n, and beside them C of each temperature."""
     layers: list[Any] = []
     known = sorted(slope for slope in slopes if slope.c)
     count = len(lengths) + bool(known)

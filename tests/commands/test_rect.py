@@ -52,7 +52,7 @@ def test_rectangles_named_in_the_records(sh, tables):
     ("--site c --site 1 --to b --to b", "'c' is not in the text"),
     ("--site a --site 1 --to b --to b", "'a' is at sites 0, 1"),
     ("--site 0 --site 1 --to b --to b --freeze 1", "site 1 is frozen"),
-    ("--gap 5", "no two sites stand 5 apart"),
+    ("--gap 5", "no two sites are 5 apart"),
 ])
 def test_bad_rectangles_are_told_and_the_others_answered(sh, tables, options, said):
     good = b'{"text":"b b","i":0,"j":1,"to_i":"a","to_j":"a"}\n'

@@ -71,7 +71,7 @@ def test_what_no_interval_can_be_made_of():
     assert interval(mean_of(np.full(5, 2.0)), 5).reason == "no interval: all resamples of texts agree"
     assert interval(mean_of(np.zeros(5)), 5)[:3] == (0, None, None)
     lost = from_draws(1.0, np.where(np.arange(1000) < 60, np.nan, 1 + np.arange(1000) / 1000), 8)
-    assert lost.reason == "no interval: over 5% of the resamples of texts tell nothing"
+    assert lost.reason == "no interval: over 5% of the resamples of texts give no value"
     kept = from_draws(1.0, np.where(np.arange(1000) < 40, np.nan, 1 + np.arange(1000) / 1000), 8)
     assert kept.low < 1 < kept.high
 

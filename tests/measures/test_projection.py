@@ -23,7 +23,7 @@ def test_what_cannot_be_projected():
     with pytest.raises(ValueError, match="0 principal components"):
         project(np.eye(3), 0)
     for none in (np.ones(3), np.empty((0, 4))):
-        with pytest.raises(ValueError, match="no list of vectors"):
+        with pytest.raises(ValueError, match="give an array of shape"):
             project(none, 1)
     with pytest.raises(ValueError, match="not finite"):
         project(np.array([[np.nan, 1], [1, 2]]), 1)

@@ -15,10 +15,10 @@ from oracles import TABLE_A, TABLE_B
 
 from mlmglauber.pictures.characters import text
 from mlmglauber.pictures.figure import content, figure
-from mlmglauber.pictures.held import Held
 from mlmglauber.pictures.kinds import KINDS, open_kind
 from mlmglauber.pictures.panel import Bars, Curve, Ground, Heat, Points, Rule
 from mlmglauber.pictures.records import PictureRecords
+from mlmglauber.pictures.thinned_lists import ThinnedLists
 from mlmglauber.stream.errors import MlmError
 
 GOLDEN = ROOT / "tests" / "pictures" / "golden"
@@ -196,7 +196,8 @@ def test_axes_have_units(pictures, name):
 
 def test_kinds_have_a_file_each():
     folder = Path(open_kind("drift").__file__).parent
-    helpers = {"__init__", "characters", "figure", "held", "kinds", "layers", "palette", "panel", "reading", "records"}
+    helpers = {"__init__", "characters", "figure", "kinds", "layers", "palette", "panel", "reading", "records",
+               "thinned_lists"}
     assert {path.stem for path in folder.glob("*.py")} - helpers == set(KINDS)
 
 
@@ -337,7 +338,7 @@ def test_two_planes_are_refused(made):
     runs = [{"type": "run", "pca_explained": [share, 0.1]} for share in (0.5, 0.4)]
     assert "50 %" in picture_of([runs[0], state]).panels[0].x.label
     for records in ([*runs, state], [state, {**state, "id": "1", "embedder": "f"}]):
-        with pytest.raises(MlmError, match="two planes"):
+        with pytest.raises(MlmError, match="different planes"):
             picture_of(records)
 
 
@@ -364,7 +365,7 @@ def test_lagged_pairs_that_did_not_meet_have_no_bound(made):
 
 
 def test_what_is_held_is_bounded_and_even():
-    held = Held(100)
+    held = ThinnedLists(100)
     for k in range(10_000):
         held.add(k % 5, k)
     assert sum(map(len, held.lists.values())) <= 100

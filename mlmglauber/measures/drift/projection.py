@@ -30,9 +30,9 @@ def project(vectors: NDArray[np.floating], k: int) -> Projection:
 
     vectors = np.asarray(vectors, dtype=np.float64)
     if vectors.ndim != 2 or not len(vectors):
-        raise ValueError(f"an array of shape {vectors.shape} is no list of vectors; give one of shape (N, d)")
+        raise ValueError(f"vectors have the shape {vectors.shape}; give an array of shape (N, d)")
     if k < 1:
-        raise ValueError(f"{k} principal components are none; ask for 1 or more")
+        raise ValueError(f"{k} principal components; ask for 1 or more")
     if not np.isfinite(vectors).all():
         raise ValueError("a vector is not finite")
     count, size = vectors.shape

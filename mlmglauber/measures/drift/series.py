@@ -16,8 +16,8 @@ from mlmglauber.measures.statistics.diagnostics import is_constant
 class DriftSeries:
     """The states of one chain: step, drift (NaN where undefined) and distance to its group's reference of each.
 
-    law: equal for chains that may be summarised together. zero: the step from which times count; None stands for the
-    step of the first record. shows_all: whether the records show every change. coupled: for a chain of a coupled pair,
+    law: equal for chains that may be summarised together. zero: the step from which times count; None means that
+    of the first record. shows_all: whether the records show every change. coupled: for a chain of a coupled pair,
     the text that the pair was made from. plls: pseudo-log-likelihoods in nats per token, at the steps pll_steps.
     Memory: 24 bytes for each state, 16 more for each with a pseudo-log-likelihood.
     """

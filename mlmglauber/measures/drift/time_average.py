@@ -1,6 +1,6 @@
 """Averages over the second half of a chain's time, each state weighted by the steps for which it lasts.
 
-The records of a chain stand at every change (mlm-sample --on-change) or at regular steps. In the first case a state
+A chain has a record at every change (mlm-sample --on-change) or at regular steps. In the first case a state
 lasts until the next record, and its weight is that number of steps; records at equal distances have equal weights.
 """
 

@@ -47,7 +47,7 @@ class GroupMeetings(NamedTuple):
     """Meeting times of the pairs of one temperature and length, in joint steps.
 
     median: Kaplan-Meier median with its 95 % interval over texts. upper_quartile: the step by which three of four pairs
-    have met, None where over a quarter are censored; the median of meeting times is no upper bound of a mixing time.
+    have met, None where over a quarter are censored; the median meeting time is not an upper bound of a mixing time.
     frozen: number of pairs that did not meet and of which no state changed in the second half of the time. horizon: the
     step until which all pairs were watched; restricted_mean: mean of min(T, horizon). lag: None for pairs without one.
     """

@@ -16,7 +16,7 @@ def draw_sites(uniforms: NDArray[np.float64], sites: Ids, gap: int | None = None
     if gap is not None:
         starts = np.intersect1d(sites, sites - gap)
         if not len(starts):
-            raise ValueError(f"no two sites stand {gap} apart")
+            raise ValueError(f"no two sites are {gap} apart")
         first = starts[(uniforms[:, 0] * len(starts)).astype(np.int64)]
         return np.stack([first, first + gap], axis=1)
     if len(sites) < 2:

@@ -91,7 +91,7 @@ def from_draws(value: float, draws: Values, texts: int, scale: Scale = "log") ->
     reason = None
     if np.isnan(low):
         lost = np.isnan(value) or np.isnan(draws).mean() > LOST
-        reason = f"no interval: over {LOST:.0%} of the resamples of texts tell nothing" if lost else NO_SPREAD
+        reason = f"no interval: over {LOST:.0%} of the resamples of texts give no value" if lost else NO_SPREAD
     elif np.isinf(low) or np.isinf(high):
         reason = " and ".join(name for name, end in (("low", low), ("high", high)) if np.isinf(end)) + NOT_REACHED
     return Interval(known, low if np.isfinite(low) else None, high if np.isfinite(high) else None, reason)

@@ -1,18 +1,19 @@
-"""What is kept of records until they are drawn: no more than a picture can show, whatever the input."""
+"""Lists of bounded size: what a picture keeps of its records until they are drawn."""
 
 from collections.abc import Hashable
 from typing import Any
 
 
-class Held:
-    """Lists of items by key, at most `limit` items in all.
+class ThinnedLists:
+    """Lists of items by key, with at most `limit` items in all.
 
-    When there are more, every second item of each list goes, and of what comes only each second, fourth, ... is kept:
-    an even sample of each list, its first item always in it. Keys beyond a tenth of the limit are left out.
+    When there are more items, every second item of each list is dropped, and of later items only every second, then
+    every fourth, ... is kept: each list is an even sample of its items that begins with the first one. There are at
+    most limit / 10 keys; items of later keys are counted and dropped.
 
-    >>> held = Held(4)
-    >>> for k in range(20): held.add("a", k)
-    >>> held.lists, held.stride
+    >>> kept = ThinnedLists(4)
+    >>> for k in range(20): kept.add("a", k)
+    >>> kept.lists, kept.stride
     ({'a': [0, 8, 16]}, 8)
     """
 
@@ -20,13 +21,14 @@ class Held:
         self.limit = limit
         self.lists: dict[Hashable, list[Any]] = {}
         self.stride = 1
+        """One item of a list is kept out of this number."""
         self.left_out = 0
-        """Items of keys for which there was no room."""
+        """Number of items whose key had no room."""
         self._seen: dict[Hashable, int] = {}
         self._count = 0
 
     def add(self, key: Hashable, item: Any) -> None:
-        """The next item of a key."""
+        """Take the next item of a key."""
         if key not in self.lists:
             if len(self.lists) >= max(1, self.limit // 10):
                 self.left_out += 1
