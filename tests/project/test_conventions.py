@@ -281,6 +281,6 @@ def test_a_four_stage_pipe_ends_quietly_when_its_reader_goes(sh, inputs):
 
 def test_launchers_of_the_checkout(sh):
     for name in COMMANDS:
-        assert (ROOT / "bin" / name).resolve() == ROOT / "bin" / "launch"
+        assert (ROOT / "bin" / name).read_bytes() == (ROOT / "bin" / "launch").read_bytes()  # links, in an sdist copies
         if (ROOT / ".venv").exists():
             assert sh(f"{ROOT}/bin/{name} --version").out == sh(f"{name} --version").out
