@@ -61,7 +61,7 @@ def user(environment, folder, **variables):
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "MLM", "PYTEST"))}
 
     def sh(line):
-        return run(["bash", "-o", "pipefail", "-c", line], cwd=folder, timeout=300,
+        return run(["bash", "-o", "pipefail", "-c", line], cwd=folder, timeout=1800,
                    env={**kept, "PATH": path, "VIRTUAL_ENV": str(environment), "OMP_NUM_THREADS": "1", **variables})
 
     return sh
