@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -79,13 +80,11 @@ def format_name(dtype: Any) -> str:
 
 
 def library_versions() -> dict[str, str]:
-    """The versions of the libraries that a model's numbers are computed with."""
-    import tokenizers
+    """The versions of the libraries that a model's numbers are computed with, as they are installed."""
     import torch
-    import transformers
 
-    return {"mlmglauber": __version__, "torch": torch.__version__, "transformers": transformers.__version__,
-            "tokenizers": tokenizers.__version__, "numpy": np.__version__}
+    return {"mlmglauber": __version__, "torch": torch.__version__, "transformers": version("transformers"),
+            "tokenizers": version("tokenizers"), "numpy": np.__version__}
 
 
 def accelerator() -> tuple[str | None, bool]:
