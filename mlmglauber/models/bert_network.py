@@ -72,6 +72,11 @@ class BertLayer(nn.Module):
         return output
 
 
+def _embedding(count: int, width: int) -> nn.Embedding:
+    """An embedding without values; to draw values on the device "meta" torch would import its whole compiler."""
+    return nn.Embedding.from_pretrained(torch.empty(count, width))  # type: ignore[no-untyped-call, no-any-return]
+
+
 class BertEncoder(nn.Module):
     """Embeddings of tokens, positions and token types, and all layers."""
 
@@ -79,9 +84,9 @@ class BertEncoder(nn.Module):
         super().__init__()
         self.config = config
         self.embeddings = nn.ModuleDict({
-            "word_embeddings": nn.Embedding(config.vocab_size, config.hidden_size),
-            "position_embeddings": nn.Embedding(config.max_position_embeddings, config.hidden_size),
-            "token_type_embeddings": nn.Embedding(config.type_vocab_size, config.hidden_size),
+            "word_embeddings": _embedding(config.vocab_size, config.hidden_size),
+            "position_embeddings": _embedding(config.max_position_embeddings, config.hidden_size),
+            "token_type_embeddings": _embedding(config.type_vocab_size, config.hidden_size),
             "LayerNorm": nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)})
         self.encoder = nn.ModuleDict({"layer": nn.ModuleList(BertLayer(config)
                                                              for _ in range(config.num_hidden_layers))})

@@ -243,7 +243,8 @@ def check_finite(name: str, model: Any) -> None:
     import torch
 
     for key, weight in model.named_parameters():
-        if not bool(torch.isfinite(weight).all()):
+        extremes = torch.aminmax(weight.detach()) if weight.numel() else ()  # NaN where a value is NaN
+        if not all(bool(torch.isfinite(extreme)) for extreme in extremes):
             raise ModelError(f"{name}: the weight {key} holds values that are not finite; fetch the checkpoint again")
 
 

@@ -1,5 +1,6 @@
 """The device, the number formats and the library versions that a model computes with."""
 
+import copy
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -63,6 +64,16 @@ def higher_formats(dtype: Any, exact: bool) -> list[Any]:
     if dtype == torch.float32:
         return [torch.float64]
     return [torch.float32, torch.float64] if exact and dtype != torch.float64 else []
+
+
+def in_format(model: Any, dtype: Any) -> Any:
+    """A copy of a model in another number format. Each weight is converted at once, not copied first."""
+    import torch
+
+    converted: dict[int, Any] = {}
+    for weight in model.parameters():
+        converted[id(weight)] = torch.nn.Parameter(weight.detach().to(dtype), requires_grad=False)
+    return copy.deepcopy(model, converted).to(dtype)
 
 
 def slowdown(own: Callable[[], float], single: Callable[[], float]) -> float | None:
