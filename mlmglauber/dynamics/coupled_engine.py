@@ -32,22 +32,25 @@ class CoupledEngine(BaseEngine[CoupledChains, Wanted]):
         """Maximum number of conditionals in a call of the model."""
         return self.engine.rows
 
-    def advance(self, groups: Sequence[CoupledChains]) -> None:
-        """Move every group towards its horizon, with one round of calls of the model at most.
+    def advance(self, members: Sequence[CoupledChains]) -> None:
+        """See BaseEngine: moves groups.
 
         Chains that still run by themselves (coupled_chains.lead_in) are moved by the engine, in a round of their own.
         """
-        alone = [chain for group in groups if not group.ready() for chain in group.chains if chain.step < chain.horizon]
+        alone = [chain for group in members if not group.ready() for chain in group.chains
+                 if chain.step < chain.horizon]
         if alone:
             self.engine.advance(alone)
-        self.run([group for group in groups if group.ready() and not group.finished])
+        super().advance([group for group in members if group.ready() and not group.finished])
 
     def draw_known(self, draws: PlannedDraws) -> tuple[PlannedDraws, NDArray[np.int64]]:
         """See BaseEngine: draws from whole conditionals in the cache."""
         unknown, went_on = [], []
         for k, (row, site) in enumerate(zip(draws.rows.tolist(), draws.sites.tolist(), strict=True)):
-            distributions = self._known_at(self.population.member(row), site)
-            if distributions is not None and self._draw(row, site, distributions, draws.uniforms[k]):
+            group = self.population.member(row)
+            wanted = self._wanted(group, site, group.level)
+            distributions = [known for known in map(self.known.get, wanted) if known is not None]
+            if len(distributions) == len(wanted) and self._draw(row, site, distributions, draws.uniforms[k]):
                 went_on.append(row)
             else:
                 unknown.append(k)
@@ -66,7 +69,7 @@ class CoupledEngine(BaseEngine[CoupledChains, Wanted]):
     def unknown(self, row: int, site: int, uniforms: NDArray[np.float64]) -> Iterable[Wanted]:
         """See BaseEngine: the conditionals of the distinct states that are not known."""
         return [each for each in self._wanted(self.population.member(row), site, 0)
-                if self.known.get(site, each.tau, each.ids, 0) is None]
+                if self.known.get(each) is None]
 
     def answer(self, waiting: PlannedDraws) -> None:
         """See BaseEngine. A group whose conditional is not finite is broken.
@@ -91,16 +94,6 @@ class CoupledEngine(BaseEngine[CoupledChains, Wanted]):
     def _wanted(self, group: CoupledChains, site: int, level: int) -> list[Wanted]:
         """The conditionals of a site in every distinct state of a group."""
         return [Wanted(state, group.tau, site, level) for state in group.distinct_states]
-
-    def _known_at(self, group: CoupledChains, site: int) -> list[TokenDistribution] | None:
-        """The conditionals of a site, one for each distinct state; None unless all are known."""
-        distributions = []
-        for state in group.distinct_states:
-            known = self.known.get(site, group.tau, state, group.level)
-            if known is None:
-                return None
-            distributions.append(known)
-        return distributions
 
     def _draw(self, row: int, site: int, distributions: list[TokenDistribution],
               uniforms: NDArray[np.float64]) -> bool:

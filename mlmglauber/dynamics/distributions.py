@@ -31,17 +31,17 @@ class Distributions:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
-    def get(self, site: int, tau: float, ids: Ids, level: int) -> TokenDistribution | None:
-        """The complete conditional of a site, in this precision or a better one; None where it is not known."""
-        known = self.engine.cache.distribution(site, tau, ids)
-        return known if known is not None and known.complete and known.level >= level else None
+    def get(self, wanted: Wanted) -> TokenDistribution | None:
+        """The complete conditional of a request, in its precision or a better one; None where it is not known."""
+        known: TokenDistribution | None = self.engine.cache.get(context_key(wanted.site, wanted.tau, wanted.ids))
+        return known if known is not None and known.complete and known.level >= wanted.level else None
 
     def compute(self, wanted: Sequence[Wanted]) -> list[TokenDistribution | None]:
         """The conditional of each request, from the cache or else from the model; None where it is not finite.
 
         Equal requests are computed once. States of like length share a call.
         """
-        distributions = [self.get(each.site, each.tau, each.ids, each.level) for each in wanted]
+        distributions = [self.get(each) for each in wanted]
         missing: dict[tuple[int, float, bytes, int], list[int]] = {}
         for k, each in enumerate(wanted):
             if distributions[k] is None:
@@ -73,7 +73,7 @@ class Distributions:
         for each, row in zip(batch, rows, strict=True):
             distribution = TokenDistribution.of_row(row, each.tau, precision.tolerances[level], level)
             if distribution is not None and distribution.compact(MOST_BLOCKS):
-                engine.cache.keep(each.site, each.tau, each.ids, distribution)
+                engine.cache.put(context_key(each.site, each.tau, each.ids), distribution, distribution.nbytes)
             made.append(distribution)
         return made
 
