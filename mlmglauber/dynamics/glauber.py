@@ -7,7 +7,7 @@ model's log-probabilities at that site with its token masked, tau is the tempera
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.models.conditionals import Floats, Ids
+from mlmglauber.models.conditionals import Floats
 
 
 class NotFiniteError(ValueError):

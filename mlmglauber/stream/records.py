@@ -55,14 +55,9 @@ def _plain(content: bytes, place: str, reason: str, accepted: bool) -> str:
         raise RecordError(f"invalid UTF-8 at byte {error.start + 1}; convert the file with iconv", place) from error
     if text.startswith("{") or not accepted:
         raise BrokenJsonError(f"not a JSON object ({reason}); correct or remove the line", place)
-    if _visible(text).startswith("{"):
+    if next((char for char in text if char.isprintable() and not char.isspace()), "") == "{":
         raise BrokenJsonError("invisible characters before the JSON object; remove them", place)
     return text
-
-
-def _visible(text: str) -> str:
-    """A text without the invisible characters at its beginning."""
-    return text[next((k for k, char in enumerate(text) if char.isprintable() and not char.isspace()), len(text)) :]
 
 
 def check_schema(record: Record, place: str) -> None:

@@ -102,7 +102,6 @@ def sample(io: Filter, options: SampleOptions) -> None:
         io.reporter.warn(f"every record is the same as in {options.from_run}")
     if tally is not None:
         tally.show(io, options.table)
-    run.report_end(empty=tally is not None)
 
 
 def _checked(io: Filter, options: SampleOptions) -> SampleOptions:

@@ -75,12 +75,6 @@ class ChainOptions(ModelOptions):
     table: str
 
     @property
-    def known_seed(self) -> int:
-        """The seed, once a run has drawn one where none was given."""
-        assert self.seed is not None
-        return self.seed
-
-    @property
     def opening(self) -> dict[str, Any]:
         """As that of ModelOptions, with `exact`."""
         return super().opening | ({"exact": True} if self.exact else {})
