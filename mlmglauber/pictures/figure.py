@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMATS = ("png", "svg", "pdf")
 TICKS, LEGEND, LABELS = 7.0, 7.0, 8.0
 """Font sizes in points, as in STYLE."""
 COLUMN = 72 * WIDTH - 8
@@ -60,7 +59,7 @@ def figure(picture: Picture) -> "Figure":
 
 
 def content(made: "Figure", form: str, dpi: int = DPI) -> bytes:
-    """The bytes of a figure in one of FORMATS, without dates: equal for equal figures."""
+    """The bytes of a figure in the format png, svg or pdf, without dates: equal for equal figures."""
     metadata: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
     buffer = io.BytesIO()
     with style():
