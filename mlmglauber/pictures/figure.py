@@ -144,8 +144,8 @@ def _wrapped(label: str, panel: Panel) -> str:
     height, whole = 72 * _height(panel), _size(label, LABELS)
     lines = len(_broken(label, height, LABELS))
     for width in np.linspace(whole / lines, height, 12).tolist():
-        if len(found := _broken(label, width, LABELS)) <= lines:
-            return "\n".join(found)
+        if len(wrapped := _broken(label, width, LABELS)) <= lines:
+            return "\n".join(wrapped)
     return "\n".join(_broken(label, height, LABELS))
 
 

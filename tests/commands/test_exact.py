@@ -31,9 +31,9 @@ def chain_of(table, tau=1.0):
     return FiniteChain(shape, base, tau)
 
 
-def solved(chain, eps=0.25, given=None):
+def solved(chain, eps=0.25, start=None):
     warm = FiniteChain(chain.shape, chain.base, 1.0)
-    return solve(chain, attractors(warm), rectangles(chain.shape, chain.base), eps, given)
+    return solve(chain, attractors(warm), rectangles(chain.shape, chain.base), eps, start)
 
 
 def random_chain(generator, shape, strength, tau=1.0):
@@ -68,7 +68,7 @@ def test_the_kernel_is_the_enumerated_one(table, tau):
 
 
 def test_table_a():
-    exact = solved(chain_of(TABLE_A), given=0)
+    exact = solved(chain_of(TABLE_A), start=0)
     assert exact.law == pytest.approx(STATIONARY_A, abs=1e-6)
     assert exact.influences == pytest.approx(np.array([[0, 0.6], [0.7, 0]]), abs=1e-12)
     assert exact.alpha == pytest.approx(0.7)
@@ -108,7 +108,7 @@ def test_distances_from_a_start():
             distances[time], abs=1e-12)
     for eps in (0.6, 0.25, 0.05, 0.003):
         first = next(t for t, distance in enumerate(distances) if distance <= eps)
-        assert solved(chain, eps, given=0).mixing.given == first
+        assert solved(chain, eps, start=0).mixing.from_start == first
 
 
 def test_table_b():
@@ -203,18 +203,18 @@ def test_entropy_production_is_the_sum_over_moves():
 def test_large_chains_are_solved_as_small_ones_are(tau, monkeypatch):
     """The ways of a large chain on one that is small enough for the full kernel."""
     chain = random_chain(np.random.default_rng(6), (2,) * 9, 1.0, tau)
-    small = solved(chain, given=3)
+    small = solved(chain, start=3)
     monkeypatch.setattr(stationary, "DENSE", 500)
     monkeypatch.setattr(stationary, "SINGLE", 40)
     monkeypatch.setattr(stationary, "SINGLE_SWEEP", 40)
     monkeypatch.setattr(mixing, "ALL_STARTS", 500)
-    large = solved(chain, given=3)
+    large = solved(chain, start=3)
     assert large.error < 1e-9
     assert large.law == pytest.approx(small.law, abs=1e-9)
     assert large.scan_tv == pytest.approx(small.scan_tv, abs=1e-8)
     assert large.mixing[:4] == small.mixing[:4]  # found, and checked over all starts
     monkeypatch.setattr(mixing, "WORK", 0)
-    sought = solved(chain, given=3).mixing
+    sought = solved(chain, start=3).mixing
     assert not sought.exact
     assert sought.worst <= small.mixing.worst <= sought.high
     assert sought.low <= small.mixing.worst
@@ -271,12 +271,12 @@ def test_the_conductance_of_a_basin():
 
 def test_one_site_and_one_state():
     single = FiniteChain((4,), np.log([[0.1, 0.2, 0.3, 0.4]]), 1.0)
-    exact = solved(single, given=0)
+    exact = solved(single, start=0)
     assert exact.law == pytest.approx([0.1, 0.2, 0.3, 0.4])
-    assert (exact.mixing.worst, exact.mixing.given, exact.alpha) == (1, 1, 0.0)
+    assert (exact.mixing.worst, exact.mixing.from_start, exact.alpha) == (1, 1, 0.0)
     assert exact.second.modulus == pytest.approx(0, abs=1e-12)
     nothing = FiniteChain((1, 1), np.zeros((2, 1)), 1.0)
-    exact = solved(nothing, given=0)
+    exact = solved(nothing, start=0)
     assert (exact.law.tolist(), exact.mixing.worst) == ([1.0], 0)
     assert exact.basin.conductance is None
 
@@ -428,5 +428,5 @@ def test_mixing_times_of_a_given_start_only():
     chain = chain_of(TABLE_A)
     law = solved(chain).law
     second = second_eigenvalue(chain, law)
-    assert mixing_times(chain, law, 0.25, None, second).given is None
-    assert max(mixing_times(chain, law, 0.25, start, second).given for start in range(9)) == 5
+    assert mixing_times(chain, law, 0.25, None, second).from_start is None
+    assert max(mixing_times(chain, law, 0.25, start, second).from_start for start in range(9)) == 5

@@ -63,11 +63,11 @@ class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
         _, described = self.open_chains(exact_width=options.lengths is not None)
         self.coupled = CoupledEngine(self.engine)
         self.name = described["model"]
-        asked = options.in_run_record()
-        self.run = chain_run_id(described, ["mlm-couple", self.seed, asked, self.io.first or first])
+        recorded = options.in_run_record()
+        self.run = chain_run_id(described, ["mlm-couple", self.seed, recorded, self.io.first or first])
         head: Record = {"type": "run", "schema": SCHEMA, "run": self.run, "command": "mlm-couple", "seed": self.seed,
                         **described, **chain_fields(self.engine.precision.tolerances),
-                        "options": asked | {"batch_size": options.batch_size}, **shard_field(self.shard, self.path)}
+                        "options": recorded | {"batch_size": options.batch_size}, **shard_field(self.shard, self.path)}
         if self.path is not None:
             self._continue(self.path, head)
         else:
@@ -148,13 +148,13 @@ class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
             for line in file:
                 size += len(line)
                 record = orjson.loads(line)
-                own = record.get("run") == self.run
-                if own and record["type"] == "state":
+                of_this_run = record.get("run") == self.run
+                if of_this_run and record["type"] == "state":
                     continue
                 end = size
-                if own and record["type"] == "pair":
+                if of_this_run and record["type"] == "pair":
                     self.done.add((record["id"], record["pair"], record["tau"], record["n"]))
-                elif not own:
+                elif not of_this_run:
                     self._passed_on_before += 1
         os.ftruncate(self.descriptor, end)
         os.lseek(self.descriptor, 0, os.SEEK_END)
