@@ -56,11 +56,11 @@ class Trap(NamedTuple):
     state: the representative state m; label: that of the call of `see` that began the run. first, last: first and last
     step of the trap. residence: number of steps made from its states: last - first + 1, or one less where the records
     end at m with step `last`. censored: whether the records end before the chain leaves the ball of radius r around m.
-    cut: whether a longer trap took some of its steps; the fields below then describe the whole stretch. occupied: number
-    of steps made from m; share: their share. visits, exits: how often the chain entered m and left it. states: number
-    of different states. flicker: sites that differ from m, the most frequent first. resolution: largest number of steps
-    between two records in which changes may be missing; 1 where none is. beyond: steps made from m, from the L-th step
-    after `first` on, and how many of them left it.
+    cut: whether a longer trap took some of its steps; the fields below then describe the whole stretch. occupied:
+    number of steps made from m; share: their share. visits, exits: how often the chain entered m and left it. states:
+    number of different states. flicker: sites that differ from m, the most frequent first. resolution: largest number
+    of steps between two records in which changes may be missing; 1 where none is. beyond: steps made from m, from the
+    L-th step after `first` on, and how many of them left it.
     """
 
     state: State
