@@ -25,6 +25,7 @@ REPEATED = 1e-3
 """Maximum difference of two equal calls, as a share of the largest number: rounding of half precision stays below it,
 dropout does not."""
 DTYPES = ("auto", "float64", "float32", "bfloat16", "float16")
+"""The values of --dtype: number formats of a model; auto is float32."""
 
 
 @contextmanager

@@ -76,12 +76,12 @@ def in_format(model: Any, dtype: Any) -> Any:
     return copy.deepcopy(model, converted).to(dtype)
 
 
-def slowdown(own: Callable[[], float], single: Callable[[], float]) -> float | None:
+def slowdown(in_own_format: Callable[[], float], in_float32: Callable[[], float]) -> float | None:
     """How many times as long as a call in float32 one in the model's own format takes; None below SLOWER.
 
-    own, single: make one call in the format and return its seconds.
+    in_own_format, in_float32: make one call in the format and return its seconds.
     """
-    seconds, others = (min(call() for _ in range(TIMED_CALLS)) for call in (own, single))
+    seconds, others = (min(call() for _ in range(TIMED_CALLS)) for call in (in_own_format, in_float32))
     return seconds / others if seconds > SLOWER * others else None
 
 

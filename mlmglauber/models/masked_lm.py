@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.models import checkpoint
-from mlmglauber.models.batch_size import BatchSize, Given
+from mlmglauber.models.batch_size import BatchSize, Rows
 from mlmglauber.models.blocks import BlockRows, Floats, Ids
 from mlmglauber.models.conditionals import FILL, Draws
 from mlmglauber.models.device_draws import as_tensors, device_block_rows
@@ -59,7 +59,7 @@ class MaskedLM(TokenizedModel):
 
     has_second_way = True
 
-    def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: Given, device: str,
+    def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: Rows, device: str,
                  exact_width: bool, exact: bool = False) -> None:
         import torch
 
@@ -87,7 +87,7 @@ class MaskedLM(TokenizedModel):
 
     @classmethod
     def open(cls, name: str, *, label: str | None = None, revision: str | None = None, device: str = "auto",
-             dtype: str = "auto", rows: Given = "auto", exact_width: bool = False, trust_remote_code: bool = False,
+             dtype: str = "auto", rows: Rows = "auto", exact_width: bool = False, trust_remote_code: bool = False,
              allow_pickle: bool = False, exact: bool = False) -> "MaskedLM":
         """Load a checkpoint from a directory or, by name, from the hub and its cache.
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMATS = ("png", "svg", "pdf")
 TICKS, LEGEND, LABELS = 7.0, 7.0, 8.0
 """Font sizes in points, as in STYLE."""
 COLUMN = 72 * WIDTH - 8
@@ -60,7 +59,7 @@ def figure(picture: Picture) -> "Figure":
 
 
 def content(made: "Figure", form: str, dpi: int = DPI) -> bytes:
-    """The bytes of a figure in one of FORMATS, without dates: equal for equal figures."""
+    """The bytes of a figure in the format png, svg or pdf, without dates: equal for equal figures."""
     metadata: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
     buffer = io.BytesIO()
     with style():
@@ -145,8 +144,8 @@ def _wrapped(label: str, panel: Panel) -> str:
     height, whole = 72 * _height(panel), _size(label, LABELS)
     lines = len(_broken(label, height, LABELS))
     for width in np.linspace(whole / lines, height, 12).tolist():
-        if len(found := _broken(label, width, LABELS)) <= lines:
-            return "\n".join(found)
+        if len(wrapped := _broken(label, width, LABELS)) <= lines:
+            return "\n".join(wrapped)
     return "\n".join(_broken(label, height, LABELS))
 
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 class PictureRecords:
     """Counts records and keeps what each kind of picture needs of them."""
 
-    def __init__(self, asked: str | None) -> None:
-        """asked: the kind of picture that --kind names, None where the records decide."""
-        self.asked = asked
+    def __init__(self, kind: str | None) -> None:
+        """kind: the kind of picture that --kind names, None where the records decide."""
+        self.kind = kind
         self.types: Counter[str] = Counter()
         """Number of records by type."""
-        self.own: dict[str, None] = {}
+        self.default: dict[str, None] = {}
         """Kinds of pictures that are made of these records by default."""
         self.series: dict[str, ThinnedLists] = {}
         """The series to draw, by kind of picture."""
@@ -37,11 +37,11 @@ class PictureRecords:
             self.masked += 1
             return
         kinds: Uses = uses(record)
-        self.own |= dict.fromkeys(kinds.own)
-        if self.asked is None:
-            names = kinds.own or kinds.other
+        self.default |= dict.fromkeys(kinds.default)
+        if self.kind is None:
+            names = kinds.default or kinds.other
         else:
-            names = (self.asked,) if self.asked in (*kinds.own, *kinds.other) else ()
+            names = (self.kind,) if self.kind in (*kinds.default, *kinds.other) else ()
         for name in names:
             self._keep(name, record)
 
@@ -63,12 +63,12 @@ class PictureRecords:
 
     def picture(self, threshold: float) -> "Picture":
         """The picture of the records; MlmError if they make none, or several without --kind."""
-        if self.asked is None and len(self.own) > 1:
-            raise MlmError(f"these records ({self._counts()}) can be drawn as {' and as '.join(self.own)}; choose "
+        if self.kind is None and len(self.default) > 1:
+            raise MlmError(f"these records ({self._counts()}) can be drawn as {' and as '.join(self.default)}; choose "
                            "with --kind")
         if not self.types:
             raise MlmError("the input has no records; pipe in what another command of the suite writes")
-        name = self.asked or next(iter(self.own), None)
+        name = self.kind or next(iter(self.default), None)
         if name is None:
             more = "; states need mlm-embed and mlm-drift, or mlm-embed --pca 2" if self.types["state"] else ""
             more += "; states with masked sites were left out" if self.masked else ""

@@ -245,33 +245,28 @@ class InOrder:
 
     def __init__(self, output: Output) -> None:
         self.output = output
-        self._sinks: list[Sink] = []
+        self.sinks: list[Sink] = []
+        """The sinks of the inputs that are not written to their end yet, in the order of the inputs."""
 
     def open(self) -> "Sink":
         """A sink for the next input, whose lines follow those of all sinks opened before."""
         sink = Sink(self)
-        self._sinks.append(sink)
+        self.sinks.append(sink)
         return sink
 
-    def _advance(self) -> None:
+    def advance(self) -> None:
         """Write the waiting lines of the first sinks, up to the first one that is still open."""
-        while self._sinks and self._sinks[0].closed:
-            self._pour(self._sinks.pop(0))
-        if self._sinks:
-            self._pour(self._sinks[0])
-
-    def _pour(self, sink: "Sink") -> None:
-        if sink.waiting is None:
-            return
-        sink.waiting.seek(0)
-        for line in sink.waiting:
-            self.output.write_line(line)
-        sink.waiting.close()
-        sink.waiting = None
-
-    def is_first(self, sink: "Sink") -> bool:
-        """Whether all sinks opened before this one are closed."""
-        return self._sinks[0] is sink
+        while self.sinks:
+            first = self.sinks[0]
+            if first.waiting is not None:
+                first.waiting.seek(0)
+                for line in first.waiting:
+                    self.output.write_line(line)
+                first.waiting.close()
+                first.waiting = None
+            if not first.closed:
+                return
+            self.sinks.pop(0)
 
 
 class Sink:
@@ -285,14 +280,14 @@ class Sink:
     def write(self, record: Record) -> None:
         """Write a record as one line of JSON, now or when the turn of this sink comes."""
         line = to_line(record)
-        if self.order.is_first(self):
+        if self.order.sinks[0] is self:
             self.order.output.write_line(line)
             return
         if self.waiting is None:
-            self.waiting = tempfile.SpooledTemporaryFile(max_size=InOrder.IN_MEMORY)  # noqa: SIM115 - closed by _pour
+            self.waiting = tempfile.SpooledTemporaryFile(max_size=InOrder.IN_MEMORY)  # noqa: SIM115 - closed by advance
         self.waiting.write(line)
 
     def close(self) -> None:
         """Say that no more lines come."""
         self.closed = True
-        self.order._advance()
+        self.order.advance()

@@ -11,7 +11,7 @@ RECORDED_NAMES = {"pll": "energy"}
 
 @dataclass(frozen=True, kw_only=True)
 class SampleOptions(ChainOptions):
-    """Values of the options of mlm-sample; `steps` and `sweeps` exclude each other."""
+    """Values of the options of mlm-sample; one of `steps` and `sweeps` is None, the other is the length of a chain."""
 
     steps: int | None
     sweeps: int | None
@@ -27,18 +27,6 @@ class SampleOptions(ChainOptions):
     engine: str
     from_run: str | None
     check: bool
-
-    @property
-    def frozen(self) -> list[int]:
-        """The sites of --freeze."""
-        return self.freeze or []
-
-    def steps_of(self, n: int) -> int:
-        """Number of steps of a chain of n sites, burn-in not counted."""
-        if self.steps is not None:
-            return self.steps
-        assert self.sweeps is not None
-        return self.sweeps * n
 
     def in_run_record(self) -> dict[str, Any]:
         """The options that a run record holds under `options`, by the names of RECORDED_NAMES."""

@@ -29,8 +29,8 @@ USAGE = 2
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run `mlm NAME [ARGUMENT]...` as `mlm-NAME [ARGUMENT]...`; exit status 2 for a name that is no command."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    name = given[0] if given else "--help"
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    name = words[0] if words else "--help"
     if name in ("-h", "--help", "help"):
         print(overview())
     elif name == "--version":
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print(f"mlm: {error}", file=sys.stderr)
             raise SystemExit(error.status) from error
     elif name in COMMANDS:
-        import_module(f"mlmglauber.commands.{name}.command").main.main(given[1:])
+        import_module(f"mlmglauber.commands.{name}.command").main.main(words[1:])
     else:
         print(f"mlm: there is no command {name!r}; 'mlm' lists them", file=sys.stderr)
         raise SystemExit(USAGE)
