@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(overview())
     elif name == "--version":
         print(f"mlm (mlmglauber) {__version__}")
-    elif name in ("doctor", "examples", "schema") and given[1:]:
+    elif name in ("doctor", "examples", "schema") and words[1:]:
         print(f"mlm: {name} takes no arguments; give 'mlm {name}' alone", file=sys.stderr)
         raise SystemExit(USAGE)
     elif name == "doctor":
