@@ -6,6 +6,7 @@ import stat
 import sys
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from errno import EISDIR
 from types import TracebackType
@@ -53,10 +54,14 @@ class Output(ABC):
 
 
 class BufferedOutput(Output):
-    """Whole lines written to a file descriptor through a buffer."""
+    """Whole lines written to a file descriptor through a buffer.
+
+    before_write: called before bytes are written, for a progress bar that must leave their terminal.
+    """
 
     def __init__(self, descriptor: int, path: str | None = None) -> None:
         super().__init__(path)
+        self.before_write: Callable[[], None] | None = None
         self._file, self._buffer = descriptor, bytearray()
         self._on_disk = stat.S_ISREG(os.fstat(descriptor).st_mode)
         self._torn = 0
@@ -69,6 +74,8 @@ class BufferedOutput(Output):
 
     def flush(self) -> None:
         """Write the buffer. A full disk is an OSError, a pipe whose reader has gone a ClosedPipeError."""
+        if self._buffer and self.before_write is not None:
+            self.before_write()
         try:
             while self._buffer:
                 if not self._on_disk:
@@ -81,6 +88,11 @@ class BufferedOutput(Output):
         except OSError:
             self._cut_torn_line()
             raise
+
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor that the lines are written to."""
+        return self._file
 
     def _write(self) -> None:
         """Write as many bytes as the file takes at once, and remove these from the buffer."""

@@ -68,6 +68,8 @@ EXAMPLES = """\
                    "the same input.")
 @click.option("--check", is_flag=True,
               help="With --from-run, write nothing, and end with status 1 at the first line that differs from FILE.")
+@click.option("--json", is_flag=True,
+              help="Write records on a terminal too, where by default the chains are shown as mlm-show shows them.")
 @table_options()
 @text_options
 @model_options

@@ -22,8 +22,8 @@ PART = re.compile(rf"( *)(\[[A-Z]+\]|<[a-z]+>|[{IDEOGRAPHS}]|(?:##)?[^ {PUNCTUAT
 class Words(NamedTuple):
     """A text as the parts that are compared and coloured: words and punctuation, or single letters.
 
-    gaps: the spaces before each part. ids: the token ids of the state, None where the record has none. one_each: whether
-    there is one part for each token.
+    gaps: the spaces before each part. ids: the token ids of the state, None where the record has none. one_each:
+    whether there is one part for each token.
     """
 
     parts: list[str]
@@ -40,13 +40,14 @@ class Words(NamedTuple):
 class Change(NamedTuple):
     """The parts `first` to `end` - 1 of a text, which stand in the place of `old`.
 
-    site: the site of the token that changed, None where the parts do not tell it. logp: the log-probability of the new
-    token in nats, None where it is not known.
+    gap: the spaces that stood before it. site: the site of the token that changed, None where the parts do not tell it.
+    logp: the log-probability of the new token in nats, None where it is not known.
     """
 
     first: int
     end: int
     old: str
+    gap: str
     site: int | None
     logp: float | None = None
 
@@ -107,9 +108,9 @@ def changes_between(old: Words, new: Words) -> list[Change]:
     A word that vanished is a change of no parts. A token that changed without changing the text is none.
 
     >>> changes_between(words_of("a cat sat", [1, 2, 3]), words_of("a dog sat", [1, 4, 3]))
-    [Change(first=1, end=2, old='cat', site=1, logp=None)]
+    [Change(first=1, end=2, old='cat', gap=' ', site=1, logp=None)]
     >>> changes_between(words_of("he played on", [1, 2, 3, 4]), words_of("he plays on", [1, 2, 5, 4]))
-    [Change(first=1, end=2, old='played', site=2, logp=None)]
+    [Change(first=1, end=2, old='played', gap=' ', site=2, logp=None)]
     """
     a, b = old.parts, new.parts
     sites = changed_sites(old, new)
@@ -118,7 +119,7 @@ def changes_between(old: Words, new: Words) -> list[Change]:
     if len(a) == len(b):
         differing = [k for k in range(len(a)) if a[k] != b[k]]
         if old.one_each and new.one_each and sites is not None and set(differing) <= set(sites):
-            return [Change(k, k + 1, a[k], k) for k in differing]
+            return [Change(k, k + 1, a[k], old.gaps[k], k) for k in differing]
         if len(differing) <= len(sites or [0]):
             return list(_with_sites([(k, k + 1, k, k + 1) for k in differing], old, sites))
     return list(_with_sites(_spans(a, b), old, sites))
@@ -130,7 +131,7 @@ def _with_sites(spans: Sequence[tuple[int, int, int, int]], old: Words, sites: l
         site = None
         if sites is not None and len(sites) in (1, len(spans)):
             site = sites[0] if len(sites) == 1 else sites[k]
-        yield Change(first, end, old.text(low, high), site)
+        yield Change(first, end, old.text(low, high), old.gaps[low] if low < high else "", site)
 
 
 def _spans(a: list[str], b: list[str]) -> list[tuple[int, int, int, int]]:

@@ -51,7 +51,8 @@ def bracketed(state: ShownState) -> list[Piece]:
     place = 0
     for change in state.changes:
         pieces += _unchanged(state, place, change.first)
-        pieces.append(Piece(f"[{change.old} -> {words.text(change.first, change.end)}]", "", _gap(state, change)))
+        pieces.append(Piece(f"[{change.old} -> {words.text(change.first, change.end)}]", "",
+                            max(change.gap, _gap(state, change))))
         place = change.end
     return pieces + _unchanged(state, place, None)
 
@@ -75,8 +76,8 @@ def _unchanged(state: ShownState, first: int, end: int | None) -> list[Piece]:
 
 
 def _gap(state: ShownState, change: Change) -> str:
-    """The spaces before a change."""
-    return state.words.gaps[change.first] if change.first < change.end else " "
+    """The spaces before the new text of a change; before an empty one those of the old text."""
+    return state.words.gaps[change.first] if change.first < change.end else change.gap
 
 
 def differing(state: ShownState, color: bool) -> list[Piece]:

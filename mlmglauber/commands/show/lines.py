@@ -57,7 +57,7 @@ class LineWriter:
         if kind == "run":
             return "" if self.form is Form.LOG else self._written([Piece(run_line(record), "dim")], 4)
         state = self.chains.state(record)
-        return self._on_terminal(state) if self.place.terminal or self.place.color else self._plain(state)
+        return self.on_terminal(state) if self.place.terminal or self.place.color else self._plain(state)
 
     def _plain(self, state: ShownState) -> str:
         """The lines of a state in a pipe or file: one, or with --log one for each change."""
@@ -68,9 +68,9 @@ class LineWriter:
         text = painted(bracketed(state) if self.form is Form.TEXT else differing(state, False), False)
         for note in self._notes(state):
             text += f"  {note}"
-        return f"{head}{text}\n"
+        return f"{head}{text}".rstrip() + "\n"
 
-    def _on_terminal(self, state: ShownState) -> str:
+    def on_terminal(self, state: ShownState) -> str:
         """The lines of a state on a terminal."""
         color = self.place.color
         step = Piece(f"step {state.step:>{STEP}}", "dim")
