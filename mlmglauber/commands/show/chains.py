@@ -130,8 +130,8 @@ def run_line(record: Record) -> str:
     """One line about a run record."""
     run, command, model = names_of(record, "run", "command", "model")
     name = next((value for value in (model, record.get("embedder")) if value is not None), None)
-    fields = {"run": run, "command": command, "model": name, "tau": record.get("tau"), "seed": record.get("seed")}
-    return "  ".join(f"{key} {readable(str(value))}" for key, value in fields.items() if value is not None)
+    fields = {"run": run, "command": command, "model": name, "tau": _number(record, "tau"), "seed": record.get("seed")}
+    return "  ".join(f"{key} {value:g}" if type(value) is float else f"{key} {readable(str(value))}" for key, value in fields.items() if value is not None)
 
 
 def _words(record: Record) -> Words:

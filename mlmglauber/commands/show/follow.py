@@ -61,24 +61,20 @@ def _play(io: Filter, color: bool, fps: float) -> Panes:
             if not paused and now >= due:
                 due = now + 1 / fps
                 states = frames.forward()
-            ended = reader.ended and not states and not paused
-            if ended and not keys.available:
-                return panes
-            pressed = keys.read(0 if states else max(0.0, min(REDRAWN, drawn + REDRAWN - now, due - now if not paused
-                                                              else REDRAWN)))
+                panes.take(states, *console.size)
+                if reader.ended and not states and not keys.available:
+                    return panes
+            wait = 0.0 if states else min(drawn + REDRAWN, drawn + REDRAWN if paused else due) - now
+            pressed = keys.read(max(0.0, wait))
             for key in pressed:
                 if key == "end":
                     return panes
                 paused = not paused if key == "pause" else True
                 if key != "pause":
-                    panes.take(states, *console.size)
-                    states = frames.back() if key == "back" else frames.forward()
-            width, height = console.size
-            if states:
-                panes.take(states, width, height)
-            if states or pressed or now >= drawn + REDRAWN:
-                drawn = now
-                state = "paused" if paused else "end" if reader.ended and not states else f"{fps:g}/s"
-                status = [state, "q end", f"space {'play' if paused else 'pause'}", "arrows step",
+                    panes.take(frames.back() if key == "back" else frames.forward(), *console.size)
+            if states or pressed or time.monotonic() >= drawn + REDRAWN:
+                drawn = time.monotonic()
+                mode = "paused" if paused else "end" if reader.ended else f"{fps:g}/s"
+                status = [mode, "q end", "space play" if paused else "space pause", "arrows step",
                           f"frame {frames.place}"]
-                live.update(panes.screen(width, height, status), refresh=True)
+                live.update(panes.screen(*console.size, status), refresh=True)

@@ -6,8 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from mlmglauber.commands.show.chains import ShownChains, ShownState
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.show.chains import ShownChains, ShownState
 from mlmglauber.stream.records import Record, is_input
 
 AHEAD = 256

@@ -87,7 +87,7 @@ class LineWriter:
         if bodies and (state.chain, state.tau) != self._heading:
             self._heading = state.chain, state.tau
             written += self._written(_heading(state.chain, state.tau, state.n), 4)
-        if color and not self._explained and state.changes:
+        if color and not self._explained and any(change.logp is not None for change in state.changes):
             self._explained = True
             written += self._written(legend(), 4)
         return written + "".join(self._written(body, indent) for body in bodies)

@@ -65,13 +65,16 @@ class Panes:
         body = Layout(name="panes")
         lines = [self.states[k : k + columns] for k in range(0, len(self._states), columns)]
         height_of = rows // max(1, len(lines))
-        body.split_column(*(_row([Layout(self._pane(state, width // columns, height_of)) for state in line], columns)
-                            for line in lines) or [Layout(Text("waiting for states"))])
+        if lines:
+            body.split_column(*(_row([Layout(self._pane(state, width // columns, height_of)) for state in line],
+                                     columns) for line in lines))
+        else:
+            body.update(Text("waiting for states"))
         root = Layout()
         foot = [_text(line) for line in self._legend(width)]
         hidden = [f"{len(self._hidden)} more chains"] if self._hidden else []
         foot.append(Text("  ".join([*status, *hidden]), style="dim", no_wrap=True, overflow="ellipsis"))
-        root.split_column(body, *(Layout(line, size=1) for line in foot), Layout(Text(""), size=SPARE))
+        root.split_column(body, *(Layout(line, size=1) for line in foot), Layout(Text(" "), size=SPARE))
         return root
 
     def _legend(self, width: int) -> list[list[Piece]]:
@@ -92,7 +95,8 @@ class Panes:
         pieces = coloured(state) if self.color else bracketed(state)
         lines = list(broken(pieces, max(4, width - 4), 0))
         room = max(1, height - 2)
-        changed = next((k for k, line in enumerate(lines) if any(piece.style or "->" in piece.text for piece in line)), 0)
+        changed = next((k for k, line in enumerate(lines)
+                        if any(piece.style or piece.text.startswith("[") for piece in line)), 0)
         first = max(0, min(changed - room // 2, len(lines) - room))
         text = Text("\n", no_wrap=True, overflow="crop").join(_text(line) for line in lines[first : first + room])
         title = f"{state.chain}  tau {state.tau}" if state.tau else state.chain
@@ -107,7 +111,7 @@ def _row(panes: "list[Layout]", columns: int) -> "Layout":
     from rich.text import Text
 
     row = Layout()
-    row.split_row(*panes, *(Layout(Text("")) for _ in range(columns - len(panes))))
+    row.split_row(*panes, *(Layout(Text(" ")) for _ in range(columns - len(panes))))
     return row
 
 
