@@ -261,6 +261,35 @@ _mlm_sample_completion_setup() {
 
 _mlm_sample_completion_setup;
 
+_mlm_show_completion() {
+    local IFS=$'\n'
+    local response
+
+    response=$(env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD _MLM_SHOW_COMPLETE=bash_complete $1)
+
+    for completion in $response; do
+        IFS=',' read type value <<< "$completion"
+
+        if [[ $type == 'dir' ]]; then
+            COMPREPLY=()
+            compopt -o dirnames
+        elif [[ $type == 'file' ]]; then
+            COMPREPLY=()
+            compopt -o default
+        elif [[ $type == 'plain' ]]; then
+            COMPREPLY+=($value)
+        fi
+    done
+
+    return 0
+}
+
+_mlm_show_completion_setup() {
+    complete -o nosort -F _mlm_show_completion mlm-show
+}
+
+_mlm_show_completion_setup;
+
 _mlm_tokens_completion() {
     local IFS=$'\n'
     local response

@@ -162,6 +162,24 @@ end;
 
 complete --no-files --command mlm-sample --arguments "(_mlm_sample_completion)";
 
+function _mlm_show_completion;
+    set -l response (env _MLM_SHOW_COMPLETE=fish_complete COMP_WORDS=(commandline -cp) COMP_CWORD=(commandline -t) mlm-show);
+
+    for completion in $response;
+        set -l metadata (string split "," $completion);
+
+        if test $metadata[1] = "dir";
+            __fish_complete_directories $metadata[2];
+        else if test $metadata[1] = "file";
+            __fish_complete_path $metadata[2];
+        else if test $metadata[1] = "plain";
+            echo $metadata[2];
+        end;
+    end;
+end;
+
+complete --no-files --command mlm-show --arguments "(_mlm_show_completion)";
+
 function _mlm_tokens_completion;
     set -l response (env _MLM_TOKENS_COMPLETE=fish_complete COMP_WORDS=(commandline -cp) COMP_CWORD=(commandline -t) mlm-tokens);
 

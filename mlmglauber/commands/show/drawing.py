@@ -11,6 +11,7 @@ CHANCES = ((-0.6931471805599453, "black on green", ">= 50 %"), (-2.3025850929940
            (-4.605170185988092, "black on yellow", "1 to 10 %"), (float("-inf"), "bold white on red", "< 1 %"))
 """Least log-probability of a new token, the style of its word, and how the legend names it. Dark letters on bright
 colours can be read on dark and on bright terminals; the rarest are the other way round."""
+LEGEND = "New words by the probability of their token:"
 UNKNOWN = "bold underline"
 """The style of a changed word whose log-probability the record does not have."""
 VANISHED = "_"
@@ -40,7 +41,7 @@ def style_of(logp: float | None) -> str:
 
 def legend() -> list[Piece]:
     """What the colours mean."""
-    return [Piece("New words by the probability of their token:", "dim"),
+    return [*(Piece(word, "dim") for word in LEGEND.split(" ")),
             *(Piece(f" {name} ", style) for _, style, name in CHANCES), Piece("not recorded", UNKNOWN)]
 
 

@@ -73,7 +73,7 @@ class Panes:
         root = Layout()
         foot = [_text(line) for line in self._legend(width)]
         hidden = [f"{len(self._hidden)} more chains"] if self._hidden else []
-        foot.append(Text("  ".join([*status, *hidden]), style="dim", no_wrap=True, overflow="ellipsis"))
+        foot.append(Text("  ".join([*status[:1], *hidden, *status[1:]]), style="dim", no_wrap=True, overflow="ellipsis"))
         root.split_column(body, *(Layout(line, size=1) for line in foot), Layout(Text(" "), size=SPARE))
         return root
 
@@ -81,7 +81,7 @@ class Panes:
         """The lines of the legend; on a narrow screen without its first words."""
         if not self.color:
             return []
-        return list(broken(legend() if width >= 2 * PANE_WIDTH else legend()[1:], width, 0))
+        return list(broken([piece for piece in legend() if width >= 2 * PANE_WIDTH or piece.style != "dim"], width, 0))
 
     def _height(self, width: int, height: int) -> int:
         """Number of lines for the panes."""
