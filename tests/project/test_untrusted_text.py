@@ -32,7 +32,8 @@ TABLES = {
     "show": [{"type": "run", "run": HOSTILE, "command": HOSTILE}, STATE, {**STATE, "step": 2, "basin": HOSTILE},
              {"type": "trap", "run": HOSTILE, "id": HOSTILE, "first": 3, "last": 9, "text": HOSTILE},
              {**STATE, "run": "r", "step": 2}],
-    "show --log --color never": [{**STATE, "step": step, "text": HOSTILE * step, "ids": [step]} for step in range(1, 8)],
+    "show --log --color never": [{**STATE, "step": step, "text": HOSTILE * step, "ids": [step]}
+                                 for step in range(1, 8)],
     "plot --terminal --kind rectangles": [
         {"type": "rectangle", "run": HOSTILE, "id": HOSTILE, "model": HOSTILE, "tau": 1.0, "i": 0, "j": 1,
          "delta": 0.1 * k, "noise": 0.0, "text": HOSTILE} for k in range(9)],

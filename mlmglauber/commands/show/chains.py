@@ -3,7 +3,7 @@
 from collections import deque
 from typing import Any, NamedTuple
 
-from mlmglauber.commands.show.comparison import Change, Words, changed_sites, changes_between, readable, words_of
+from mlmglauber.commands.show.comparison import WordChange, Words, changed_sites, changes_between, readable, words_of
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.json_values import json_kind
 from mlmglauber.stream.records import Record, chain_key, names_of, tau_and_n
@@ -22,7 +22,7 @@ class ShownState(NamedTuple):
     n: int
     step: int
     words: Words
-    changes: list[Change]
+    changes: list[WordChange]
     logp: float | None
     notes: list[str]
 
@@ -78,7 +78,7 @@ class ShownChains:
         if before is None:
             chain.start = words if self.from_start else None
         logp = None
-        changes: list[Change] = []
+        changes: list[WordChange] = []
         if before is not None:
             site, logp = _drawn(record, before, words)
             changes = changes_between(chain.start or before, words)
@@ -131,7 +131,8 @@ def run_line(record: Record) -> str:
     run, command, model = names_of(record, "run", "command", "model")
     name = next((value for value in (model, record.get("embedder")) if value is not None), None)
     fields = {"run": run, "command": command, "model": name, "tau": _number(record, "tau"), "seed": record.get("seed")}
-    return "  ".join(f"{key} {value:g}" if type(value) is float else f"{key} {readable(str(value))}" for key, value in fields.items() if value is not None)
+    return "  ".join(f"{key} {value:g}" if type(value) is float else f"{key} {readable(str(value))}"
+                     for key, value in fields.items() if value is not None)
 
 
 def _words(record: Record) -> Words:

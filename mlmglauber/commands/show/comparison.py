@@ -37,7 +37,7 @@ class Words(NamedTuple):
         return "".join([each for pair in zip(gaps, parts, strict=True) for each in pair][1:])
 
 
-class Change(NamedTuple):
+class WordChange(NamedTuple):
     """The parts `first` to `end` - 1 of a text, which stand in the place of `old`.
 
     gap: the spaces that stood before it. site: the site of the token that changed, None where the parts do not tell it.
@@ -102,15 +102,15 @@ def changed_sites(old: Words, new: Words) -> list[int] | None:
     return [k for k, (a, b) in enumerate(zip(old.ids, new.ids, strict=True)) if a != b]
 
 
-def changes_between(old: Words, new: Words) -> list[Change]:
+def changes_between(old: Words, new: Words) -> list[WordChange]:
     """The changes of the text, in its order, by sites where each part is a token, otherwise by comparing parts.
 
     A word that vanished is a change of no parts. A token that changed without changing the text is none.
 
     >>> changes_between(words_of("a cat sat", [1, 2, 3]), words_of("a dog sat", [1, 4, 3]))
-    [Change(first=1, end=2, old='cat', gap=' ', site=1, logp=None)]
+    [WordChange(first=1, end=2, old='cat', gap=' ', site=1, logp=None)]
     >>> changes_between(words_of("he played on", [1, 2, 3, 4]), words_of("he plays on", [1, 2, 5, 4]))
-    [Change(first=1, end=2, old='played', gap=' ', site=2, logp=None)]
+    [WordChange(first=1, end=2, old='played', gap=' ', site=2, logp=None)]
     """
     a, b = old.parts, new.parts
     sites = changed_sites(old, new)
@@ -119,19 +119,20 @@ def changes_between(old: Words, new: Words) -> list[Change]:
     if len(a) == len(b):
         differing = [k for k in range(len(a)) if a[k] != b[k]]
         if old.one_each and new.one_each and sites is not None and set(differing) <= set(sites):
-            return [Change(k, k + 1, a[k], old.gaps[k], k) for k in differing]
+            return [WordChange(k, k + 1, a[k], old.gaps[k], k) for k in differing]
         if len(differing) <= len(sites or [0]):
             return list(_with_sites([(k, k + 1, k, k + 1) for k in differing], old, sites))
     return list(_with_sites(_spans(a, b), old, sites))
 
 
-def _with_sites(spans: Sequence[tuple[int, int, int, int]], old: Words, sites: list[int] | None) -> Iterator[Change]:
+def _with_sites(spans: Sequence[tuple[int, int, int, int]], old: Words,
+                sites: list[int] | None) -> Iterator[WordChange]:
     """Changes at these spans (old first, old end, new first, new end); each has a site where the ids tell which."""
     for k, (low, high, first, end) in enumerate(spans):
         site = None
         if sites is not None and len(sites) in (1, len(spans)):
             site = sites[0] if len(sites) == 1 else sites[k]
-        yield Change(first, end, old.text(low, high), old.gaps[low] if low < high else "", site)
+        yield WordChange(first, end, old.text(low, high), old.gaps[low] if low < high else "", site)
 
 
 def _spans(a: list[str], b: list[str]) -> list[tuple[int, int, int, int]]:

@@ -5,7 +5,7 @@ from functools import cache
 from typing import NamedTuple
 
 from mlmglauber.commands.show.chains import ShownState
-from mlmglauber.commands.show.comparison import Change
+from mlmglauber.commands.show.comparison import WordChange
 
 CHANCES = ((-0.6931471805599453, "black on green", ">= 50 %"), (-2.302585092994046, "black on cyan", "10 to 50 %"),
            (-4.605170185988092, "black on yellow", "1 to 10 %"), (float("-inf"), "bold white on red", "< 1 %"))
@@ -76,7 +76,7 @@ def _unchanged(state: ShownState, first: int, end: int | None) -> list[Piece]:
     return [Piece(part, "", gap) for part, gap in zip(words.parts[first:end], words.gaps[first:end], strict=True)]
 
 
-def _gap(state: ShownState, change: Change) -> str:
+def _gap(state: ShownState, change: WordChange) -> str:
     """The spaces before the new text of a change; before an empty one those of the old text."""
     return state.words.gaps[change.first] if change.first < change.end else change.gap
 
@@ -95,7 +95,7 @@ def differing(state: ShownState, color: bool) -> list[Piece]:
     return [*pieces, Piece(SKIPPED, "dim")] if place < len(state.words.parts) else pieces
 
 
-def replaced(change: Change, new: str, color: bool) -> list[Piece]:
+def replaced(change: WordChange, new: str, color: bool) -> list[Piece]:
     """An old text and the one in its place."""
     if not color:
         return [Piece(f"[{change.old} -> {new}]")]

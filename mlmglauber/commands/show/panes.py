@@ -73,8 +73,9 @@ class Panes:
         root = Layout()
         foot = [_text(line) for line in self._legend(width)]
         hidden = [f"{len(self._hidden)} more chains"] if self._hidden else []
-        foot.append(Text("  ".join([*status[:1], *hidden, *status[1:]]), style="dim", no_wrap=True, overflow="ellipsis"))
-        root.split_column(body, *(Layout(line, size=1) for line in foot), Layout(Text(" "), size=SPARE))
+        line = "  ".join([*status[:1], *hidden, *status[1:]])
+        foot.append(Text(line, style="dim", no_wrap=True, overflow="ellipsis"))
+        root.split_column(body, *(Layout(each, size=1) for each in foot), Layout(Text(" "), size=SPARE))
         return root
 
     def _legend(self, width: int) -> list[list[Piece]]:
