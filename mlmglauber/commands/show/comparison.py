@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
+from itertools import chain, compress, count
+from operator import ne
 from typing import Any, NamedTuple
 
 from mlmglauber.stream.printable import printable
@@ -33,8 +35,7 @@ class Words(NamedTuple):
 
     def text(self, first: int = 0, end: int | None = None) -> str:
         """The text of the parts from `first` to `end` - 1, without the spaces before them."""
-        parts, gaps = self.parts[first:end], self.gaps[first:end]
-        return "".join([each for pair in zip(gaps, parts, strict=True) for each in pair][1:])
+        return "".join(chain.from_iterable(zip(self.gaps[first:end], self.parts[first:end], strict=True))).lstrip(" ")
 
 
 class WordChange(NamedTuple):
@@ -70,14 +71,14 @@ def words_of(text: str, ids: list[Any] | None) -> Words:
     (['the', 'cat', '.'], ['E', 'V', 'Q', 'L'], ['played'])
     """
     text = readable(text)
-    count = len(ids) if ids is not None else -1
+    tokens = len(ids) if ids is not None else -1
     found = PART.findall(text)
-    if len(found) == 1 and (len(text) == count or len(text) > LONGEST_WORD):
+    if len(found) == 1 and (len(text) == tokens or len(text) > LONGEST_WORD):
         letters = letters_of(text)
-        return Words(letters, [""] * len(letters), ids, len(letters) == count)
-    if len(found) != count and text.count(" ") + 1 == count:
-        return Words(text.split(" "), [" "] * count, ids, True)
-    return Words([part for _, part in found], [gap for gap, _ in found], ids, len(found) == count)
+        return Words(letters, [""] * len(letters), ids, len(letters) == tokens)
+    if len(found) != tokens and text.count(" ") + 1 == tokens:
+        return Words(text.split(" "), [" "] * tokens, ids, True)
+    return Words([part for _, part in found], [gap for gap, _ in found], ids, len(found) == tokens)
 
 
 def letters_of(text: str) -> list[str]:
@@ -97,9 +98,7 @@ def changed_sites(old: Words, new: Words) -> list[int] | None:
     """The sites at which the token ids differ; None where the ids do not tell it."""
     if old.ids is None or new.ids is None or len(old.ids) != len(new.ids):
         return None
-    if old.ids == new.ids:
-        return []
-    return [k for k, (a, b) in enumerate(zip(old.ids, new.ids, strict=True)) if a != b]
+    return _unequal(old.ids, new.ids)
 
 
 def changes_between(old: Words, new: Words) -> list[WordChange]:
@@ -117,12 +116,17 @@ def changes_between(old: Words, new: Words) -> list[WordChange]:
     if a == b:
         return []
     if len(a) == len(b):
-        differing = [k for k in range(len(a)) if a[k] != b[k]]
+        differing = _unequal(a, b)
         if old.one_each and new.one_each and sites is not None and set(differing) <= set(sites):
             return [WordChange(k, k + 1, a[k], old.gaps[k], k) for k in differing]
         if len(differing) <= len(sites or [0]):
             return list(_with_sites([(k, k + 1, k, k + 1) for k in differing], old, sites))
     return list(_with_sites(_spans(a, b), old, sites))
+
+
+def _unequal(a: list[Any], b: list[Any]) -> list[int]:
+    """The places at which two lists of one length differ."""
+    return list(compress(count(), map(ne, a, b)))
 
 
 def _with_sites(spans: Sequence[tuple[int, int, int, int]], old: Words,

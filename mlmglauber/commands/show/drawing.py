@@ -45,17 +45,14 @@ def legend() -> list[Piece]:
             *(Piece(f" {name} ", style) for _, style, name in CHANCES), Piece("not recorded", UNKNOWN)]
 
 
-def bracketed(state: ShownState) -> list[Piece]:
-    """The words of a state, its changes as [old -> new]."""
+def bracketed(state: ShownState) -> list[tuple[str, str]]:
+    """The words of a state, each after the spaces before it; its changes are [old -> new]."""
     words = state.words
-    pieces: list[Piece] = []
-    place = 0
-    for change in state.changes:
-        pieces += _unchanged(state, place, change.first)
-        pieces.append(Piece(f"[{change.old} -> {words.text(change.first, change.end)}]", "",
-                            max(change.gap, _gap(state, change))))
-        place = change.end
-    return pieces + _unchanged(state, place, None)
+    pairs = list(zip(words.gaps, words.parts, strict=True))
+    for change in reversed(state.changes):
+        text = f"[{change.old} -> {words.text(change.first, change.end)}]"
+        pairs[change.first : change.end] = [(max(change.gap, _gap(state, change)), text)]
+    return pairs
 
 
 def coloured(state: ShownState) -> list[Piece]:

@@ -65,7 +65,10 @@ class LineWriter:
             f"{state.chain}  step {state.step}  "
         if self.form is Form.LOG:
             return "".join(f"{head}{painted(line, False)}\n" for line in self._changes(state))
-        text = painted(bracketed(state) if self.form is Form.TEXT else differing(state, False), False)
+        if self.form is Form.TEXT:
+            text = "".join(map("".join, bracketed(state))).lstrip(" ")
+        else:
+            text = painted(differing(state, False), False)
         for note in self._notes(state):
             text += f"  {note}"
         return f"{head}{text}".rstrip() + "\n"
@@ -78,7 +81,7 @@ class LineWriter:
         if self.form is Form.LOG:
             bodies = [[step, *line] for line in self._changes(state)]
         else:
-            text = coloured(state) if color else bracketed(state)
+            text = coloured(state) if color else [Piece(word, "", gap) for gap, word in bracketed(state)]
             if self.form is Form.DIFF:
                 text = differing(state, color)
             notes = [Piece(note, "bold" if note == "trap" else "dim", "  ") for note in self._notes(state)]

@@ -93,7 +93,7 @@ class Panes:
         from rich.panel import Panel
         from rich.text import Text
 
-        pieces = coloured(state) if self.color else bracketed(state)
+        pieces = coloured(state) if self.color else [Piece(word, "", gap) for gap, word in bracketed(state)]
         lines = list(broken(pieces, max(4, width - 4), 0))
         room = max(1, height - 2)
         changed = next((k for k, line in enumerate(lines)
