@@ -3,11 +3,12 @@
 import os
 import re
 import select
+import signal
 import termios
 import time
 import tty
 from contextlib import suppress
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Self
 
 KEYS = {b" ": "pause", b"q": "end", b"\x04": "end", b"\x1b[D": "back", b"\x1bOD": "back", b"\x1b[C": "forward",
@@ -34,15 +35,22 @@ class Keys:
         if self._file is not None:
             self._before = termios.tcgetattr(self._file)
             tty.setcbreak(self._file)
+            self._on_continue = signal.signal(signal.SIGCONT, self._continue)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         if self._file is not None:
+            signal.signal(signal.SIGCONT, self._on_continue)
             with suppress(termios.error):  # the terminal has gone
                 termios.tcsetattr(self._file, termios.TCSADRAIN, self._before)
             os.close(self._file)
             self._file = None
+
+    def _continue(self, number: int, frame: FrameType | None) -> None:
+        """After Ctrl-Z and fg: read single keys again, which the shell has ended."""
+        if self._file is not None:
+            tty.setcbreak(self._file)
 
     def read(self, seconds: float) -> list[str]:
         """What the keys mean that are pressed within this time; waits for the first of them only."""

@@ -71,22 +71,23 @@ class Panes:
         else:
             body.update(Text("waiting for states"))
         root = Layout()
-        foot = [_text(line) for line in self._legend(width)]
+        foot = [_text(line) for line in self._legend(width, height)]
         hidden = [f"{len(self._hidden)} more chains"] if self._hidden else []
         line = "  ".join([*status[:1], *hidden, *status[1:]])
         foot.append(Text(line, style="dim", no_wrap=True, overflow="ellipsis"))
         root.split_column(body, *(Layout(each, size=1) for each in foot), Layout(Text(" "), size=SPARE))
         return root
 
-    def _legend(self, width: int) -> list[list[Piece]]:
-        """The lines of the legend; on a narrow screen without its first words."""
+    def _legend(self, width: int, height: int) -> list[list[Piece]]:
+        """The lines of the legend; on a narrow screen without its first words, and none where it leaves no room."""
         if not self.color:
             return []
-        return list(broken([piece for piece in legend() if width >= 2 * PANE_WIDTH or piece.style != "dim"], width, 0))
+        lines = list(broken([piece for piece in legend() if width >= 2 * PANE_WIDTH or piece.style != "dim"], width, 0))
+        return lines if len(lines) <= height // 5 else []
 
     def _height(self, width: int, height: int) -> int:
         """Number of lines for the panes."""
-        return max(PANE_HEIGHT, height - len(self._legend(width)) - 1 - SPARE)
+        return max(PANE_HEIGHT, height - len(self._legend(width, height)) - 1 - SPARE)
 
     def _pane(self, state: ShownState, width: int, height: int) -> "Panel":
         """The pane of one chain; of a text that is too long for it, the lines around the first change."""
