@@ -87,7 +87,7 @@ def sample(io: Filter, options: SampleOptions) -> None:
         options = replace(options, **recorded.options)
     options = _checked(io, options)
     if options.check:
-        from mlmglauber.stream.output import ComparingOutput
+        from mlmglauber.stream.same import ComparingOutput
 
         assert options.from_run is not None
         io.output = ComparingOutput(options.from_run)
