@@ -6,17 +6,14 @@ import stat
 import sys
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from errno import EISDIR
 from types import TracebackType
 
-import orjson
-
-from mlmglauber.stream.errors import MlmError, OutputError, RecordError
+from mlmglauber.stream.errors import OutputError
 from mlmglauber.stream.interrupts import deferred
-from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.records import Record, to_line
-from mlmglauber.stream.same import differing_fields
 
 BUFFER = 1 << 16
 """Number of bytes from which on the buffer is written."""
@@ -53,10 +50,14 @@ class Output(ABC):
 
 
 class BufferedOutput(Output):
-    """Whole lines written to a file descriptor through a buffer."""
+    """Whole lines written to a file descriptor through a buffer.
+
+    before_write: called before bytes are written, for a progress bar that must leave their terminal.
+    """
 
     def __init__(self, descriptor: int, path: str | None = None) -> None:
         super().__init__(path)
+        self.before_write: Callable[[], None] | None = None
         self._file, self._buffer = descriptor, bytearray()
         self._on_disk = stat.S_ISREG(os.fstat(descriptor).st_mode)
         self._torn = 0
@@ -69,6 +70,8 @@ class BufferedOutput(Output):
 
     def flush(self) -> None:
         """Write the buffer. A full disk is an OSError, a pipe whose reader has gone a ClosedPipeError."""
+        if self._buffer and self.before_write is not None:
+            self.before_write()
         try:
             while self._buffer:
                 if not self._on_disk:
@@ -81,6 +84,11 @@ class BufferedOutput(Output):
         except OSError:
             self._cut_torn_line()
             raise
+
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor that the lines are written to."""
+        return self._file
 
     def _write(self) -> None:
         """Write as many bytes as the file takes at once, and remove these from the buffer."""
@@ -195,43 +203,6 @@ class CollectedOutput(Output):
     def content(self) -> bytes:
         """All lines that were written."""
         return bytes(self._lines)
-
-
-class ComparingOutput(Output):
-    """Compares each record with the next one of a file (see same.py) and writes nothing.
-
-    MlmError names the first line that differs.
-    """
-
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._name, self._number = path, 0
-        self._there = Lines([path])  # which decompresses gzip
-
-    def _next(self) -> bytes | None:
-        try:
-            line = self._there.next()
-        except RecordError as error:
-            raise MlmError(str(error)) from error
-        return None if line is None else line.content
-
-    def write_line(self, line: bytes) -> None:
-        self._number += 1
-        there = self._next()
-        if there is not None and there + b"\n" == line:
-            return
-        try:
-            differing = differing_fields(orjson.loads(there or b""), orjson.loads(line))
-        except (ValueError, AttributeError):
-            differing = ["the line"]
-        if differing:
-            raise MlmError(f"{self._name}:{self._number}: this run gives another record here "
-                           f"({', '.join(differing)}); compare model, input and versions")
-
-    def finish(self) -> None:
-        """MlmError where the file has more lines than the run."""
-        if self._next() is not None:
-            raise MlmError(f"{self._name}:{self._number + 1}: the file has more lines than this run; compare the input")
 
 
 class InOrder:

@@ -69,6 +69,8 @@ EXAMPLES = """\
                    "the same input.")
 @click.option("--check", is_flag=True,
               help="With --from-run, write nothing, and end with status 1 at the first line that differs from FILE.")
+@click.option("--json", is_flag=True,
+              help="Write records on a terminal too, where by default the chains are shown as mlm-show shows them.")
 @table_options()
 @text_options
 @model_options
@@ -86,7 +88,7 @@ def sample(io: Filter, options: SampleOptions) -> None:
         options = replace(options, **recorded.options)
     options = _checked(io, options)
     if options.check:
-        from mlmglauber.stream.output import ComparingOutput
+        from mlmglauber.stream.same import ComparingOutput
 
         assert options.from_run is not None
         io.output = ComparingOutput(options.from_run)

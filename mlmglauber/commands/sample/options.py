@@ -1,9 +1,11 @@
 """The options of mlm-sample."""
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
 from mlmglauber.commands.shared.options import MODEL_OPTIONS, ChainOptions
+from mlmglauber.stream.output import BufferedOutput, Output
 
 RECORDED_NAMES = {"pll": "energy"}
 """Options that run records hold under another name: their older one, so that records do not change."""
@@ -27,10 +29,20 @@ class SampleOptions(ChainOptions):
     engine: str
     from_run: str | None
     check: bool
+    json: bool
+
+    def shown_output(self, output: BufferedOutput, named: bool, color: bool) -> Output:
+        """On a terminal an output that shows the chains, unless records or a table are asked for, or go to a file."""
+        if self.json or named or self.check or self.resume is not None or self.table or \
+                not os.isatty(output.descriptor):
+            return output
+        from mlmglauber.commands.show.output import ShownOutput
+
+        return ShownOutput(output, color)
 
     def in_run_record(self) -> dict[str, Any]:
         """The options that a run record holds under `options`, by the names of RECORDED_NAMES."""
         options = self.recorded(*MODEL_OPTIONS, "exact", "seed", "tau", "engine", "cache_mb", "resume", "from_run",
-                                "check", "table")
+                                "check", "table", "json")
         renamed = {RECORDED_NAMES.get(name, name): value for name, value in options.items()}
         return dict(sorted(renamed.items())) | {"batch_size": self.batch_size}

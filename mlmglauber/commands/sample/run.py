@@ -201,7 +201,7 @@ class TextChains:
         self.sink.close()
         for chain in self.chains:
             masked = self._masked(chain.ids.tolist())
-            self.ends.update(chains=1, masked=bool(masked), sites=masked)
+            self.ends.update(chains=1, masked=int(masked > 0), sites=masked)
 
     def _masked(self, ids: list[int]) -> int:
         """Number of sites of a state that are still masked: those of --init mask that were not drawn yet."""

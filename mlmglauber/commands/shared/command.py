@@ -81,10 +81,13 @@ def _run(function: Function, options_class: type[Options], spread: Spread | None
         with ExitStack() as stack:
             with deferred:  # an interrupt here must not leave the temporary file of the output behind
                 output = stack.enter_context(open_output(path))
+            if os.isatty(output.descriptor) and reporter.terminal:
+                output.before_write = reporter.end_bar
             io = Filter(reporter, files, strict, output, take_reading(values))
             io.shard, address = values.pop("shard", None), values.pop("dask", None)
             take_table(values)
             options = options_class(**values)
+            io.output = options.shown_output(output, path is not None, reporter.color)
             if address is not None:
                 if io.shard is not None:
                     raise click.UsageError("--shard and --dask exclude each other")

@@ -11,6 +11,7 @@ from mlmglauber.commands.shared.option_types import BatchSizeOption, Shard
 from mlmglauber.models.batch_size import Rows
 from mlmglauber.models.checkpoint import DTYPES
 from mlmglauber.stream.formats import FORMATS, Reading
+from mlmglauber.stream.output import BufferedOutput, Output
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -30,6 +31,10 @@ class Options:
         """The values by name, sorted, without those in `left_out`: the options as a run record holds them."""
         names = sorted({field.name for field in fields(self)}.difference(left_out))
         return {name: getattr(self, name) for name in names}
+
+    def shown_output(self, output: BufferedOutput, named: bool, color: bool) -> Output:
+        """Where the records go: the output, or one that shows them on a terminal. named: whether -o was given."""
+        return output
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from mlmglauber import __version__
 COMMANDS = {
     "tokens": "show how a model cuts texts into tokens",
     "sample": "run Glauber chains from texts",
+    "show": "show chains as they are rewritten",
     "rect": "test whether conditionals fit a joint law",
     "embed": "add embeddings to records with a text",
     "drift": "measure how far chains go from their text",
