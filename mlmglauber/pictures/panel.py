@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.pictures.palette import BLACK, GREY
-
-Values = NDArray[np.float64]
+from mlmglauber.pictures.stripes import Stripes, Values
 
 
 class Curve(NamedTuple):
@@ -98,7 +97,7 @@ class Ground(NamedTuple):
     names: Sequence[str]
 
 
-Layer = Curve | Points | Bars | Rule | Heat | Cloud | Ground
+Layer = Curve | Points | Bars | Rule | Heat | Cloud | Ground | Stripes
 
 
 class Axis(NamedTuple):
@@ -127,10 +126,15 @@ class Panel(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """Panels from top to bottom, and notes for the user about what is not drawn."""
+    """Panels in the order of reading, and notes for the user about what is not drawn.
+
+    stacked: whether the panels stand one below the other however wide the picture is. title: above all panels.
+    """
 
     panels: Sequence[Panel]
     notes: Sequence[str] = ()
+    stacked: bool = False
+    title: str = ""
 
 
 PANELS = 6
