@@ -149,11 +149,16 @@ class ChangeGrids:
         self.color_by = color_by
         self.words = TokenWords()
         self.traps: list[Any] = []
+        self.models: dict[Any, str] = {}
+        """The model of each run."""
         self._grids: dict[Hashable, ChangeGrid] = {}
         self._left_out: set[Hashable] = set()
 
     def add(self, key: Hashable, item: Any) -> None:
-        """Take a state under the key of its chain, or a trap under "traps"."""
+        """Take a state under the key of its chain, a trap under "traps", or a run with its model under "models"."""
+        if key == "models":
+            self.models |= dict([item]) if len(self.models) < TRAPS else {}
+            return
         if key == "traps":
             self.traps += [item] * (len(self.traps) < TRAPS)
             return
@@ -175,8 +180,9 @@ class ChangeGrids:
     @property
     def lists(self) -> dict[Hashable, Sequence[Any]]:
         """What was kept, by key."""
+        self.words.settle()
         return {**{key: [grid] for key, grid in self._grids.items()}, "traps": self.traps, "words": [self.words],
-                "color_by": [self.color_by]} if self._grids else {}
+                "color_by": [self.color_by], "models": list(self.models.items())} if self._grids else {}
 
     def notes(self, name: str) -> list[str]:
         """What is not drawn, in sentences."""

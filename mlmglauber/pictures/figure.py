@@ -59,12 +59,12 @@ def figure(picture: Picture, style: str = "default", width: float = WIDTH) -> "F
     layout = Layout(width / side, STYLES[style])
     columns = [list(picture.panels[k::side]) for k in range(side)]
     across = [layout.across(panels) for panels in columns]
-    rows = [max(height(panel) + layout.beside(panel, across[k]) for k, panel in enumerate(picture.panels[at : at + side]))
-            for at in range(0, len(picture.panels), side)]
+    heights = [height(panel) + layout.beside(panel, across[k % side]) for k, panel in enumerate(picture.panels)]
+    rows = [max(heights[at : at + side]) for at in range(0, len(heights), side)]
     title = broken(picture.title, 72 * width - 8, layout.style.labels + 1) if picture.title else []
     with styled(style):
         made = Figure(figsize=(width, sum(rows) + 0.18 * len(title)), layout="constrained")
-        parts = [made] if side == 1 else list(made.subfigures(1, side))
+        parts: list[Any] = [made] if side == 1 else list(made.subfigures(1, side, squeeze=False)[0])
         if title:
             made.suptitle("\n".join(title), x=4 / 72 / width, ha="left", fontsize=layout.style.labels + 1)
         fitted = []

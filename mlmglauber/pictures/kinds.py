@@ -68,7 +68,8 @@ def uses(record: Record) -> Uses:
         return Uses(("residence",), ("plane", "spacetime")) if "residence" in record else Uses()
     if what == "run":
         shares = record.get("pca_explained")  # null where the embeddings span fewer dimensions: then there is no plane
-        return Uses((), ("plane",)) if isinstance(shares, list) and None not in shares else Uses()
+        drawn = isinstance(shares, list) and None not in shares
+        return Uses((), ("plane",) * drawn + ("spacetime",) * (record.get("command") == "mlm-sample"))
     own = {"pair": "times", "rectangle": "rectangles", "influence": "influence", "exact": "exact"}.get(str(what))
     return Uses((own,)) if own else Uses()
 

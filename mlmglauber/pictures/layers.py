@@ -7,7 +7,7 @@ import numpy as np
 
 from mlmglauber.pictures.palette import GREY, HEAT, MARKED, PALE, STAND, TIME, category
 from mlmglauber.pictures.panel import Bars, Cloud, Curve, Ground, Heat, Panel, Points, Rule, Values
-from mlmglauber.pictures.stripes import MARK, Bracket, Stripes
+from mlmglauber.pictures.stripes import Bracket, Stripes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +70,7 @@ def labels(layer: Any) -> list[str]:
     if isinstance(layer, Heat):
         return [layer.missing] if layer.missing else []
     if isinstance(layer, Stripes):
-        return [MARK]
+        return layer.labels()
     return [layer.label] if getattr(layer, "label", "") else []
 
 
@@ -182,6 +182,8 @@ def _stripes(axes: "Axes", stripes: Stripes) -> DrawnLayer:
     from matplotlib.collections import LineCollection
     from matplotlib.colors import LogNorm, Normalize
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+    from matplotlib.path import Path
 
     norm = (LogNorm if stripes.log else Normalize)(*stripes.bounds, clip=True)
     colors = colormaps[STAND].with_extremes(bad=PALE)
@@ -191,12 +193,13 @@ def _stripes(axes: "Axes", stripes: Stripes) -> DrawnLayer:
     axes.hlines(np.arange(1, n) - 0.5, *stripes.edges[[0, -1]], color="white", linewidth=min(1.0, 16 / n))
     sites, columns = np.nonzero(stripes.changed)
     x = stripes.edges[columns]
-    marks = LineCollection(np.stack([np.stack([x, sites - 0.46], 1), np.stack([x, sites + 0.46], 1)], 1),
+    ends: Any = np.stack([np.stack([x, sites - 0.46], 1), np.stack([x, sites + 0.46], 1)], 1)
+    marks = LineCollection(ends,
                            colors=MARKED, linewidths=0.7, rasterized=len(x) > 5_000)
     axes.add_collection(marks, autolim=False)
     fitted = []
     for first, last, site, word in stripes.words:
-        column = np.searchsorted(stripes.edges, (first + last) / 2) - 1
+        column = int(np.searchsorted(stripes.edges, (first + last) / 2)) - 1
         value = stripes.values[site, max(column, 0)]
         shade = colors(norm(value)) if np.isfinite(value) else (1, 1, 1, 1)
         dark = float(np.dot(shade[:3], (0.3, 0.6, 0.1))) < 0.55
@@ -208,8 +211,12 @@ def _stripes(axes: "Axes", stripes: Stripes) -> DrawnLayer:
     axes.spines[:].set_visible(False)
     axes.tick_params(length=2)
     axes.tick_params(axis="y", length=0)
-    handle = Line2D([], [], color=MARKED, linewidth=0.9, marker="|", linestyle="none", markersize=7)
-    return DrawnLayer([(handle, MARK)], cells, fitted)
+    handles: list[Any] = [Line2D([], [], color=MARKED, linewidth=0.9, marker="|", linestyle="none", markersize=7)]
+    shape = Path([(-1.0, -0.3), (-1.0, 0.3), (1.0, 0.3), (1.0, -0.3)])
+    handles += [Line2D([], [], color="black", marker=shape, markerfacecolor="none", linestyle="none", markersize=9)
+                ] * bool(stripes.brackets)
+    handles += [Patch(color=PALE, linewidth=0)] * bool(stripes.missing)
+    return DrawnLayer(list(zip(handles, stripes.labels(), strict=True)), cells, fitted)
 
 
 def _bracket(axes: "Axes", stripes: Stripes, bracket: Bracket) -> Fitted:
@@ -221,4 +228,4 @@ def _bracket(axes: "Axes", stripes: Stripes, bracket: Bracket) -> Fitted:
               clip_on=False)
     text = axes.text((bracket.first + bracket.last) / 2, line - 0.08 * stripes.lane, "", ha="center", va="bottom",
                      fontsize=7)
-    return Fitted(text, bracket.first, bracket.last, [bracket.label, *bracket.short])
+    return Fitted(text, bracket.first, bracket.last, bracket.forms)

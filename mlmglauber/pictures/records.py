@@ -82,8 +82,8 @@ class PictureRecords:
             raise MlmError("the input has no records; pipe in what another command of the suite writes")
         name = self._name()
         if name is None:
-            more = ("; states need mlm-embed and mlm-drift, or mlm-embed --pca 2, or every change (mlm-sample --on-change)"
-                    if self.types["state"] else "")
+            more = ("; states need mlm-embed and mlm-drift, or mlm-embed --pca 2, or every change, of mlm-sample "
+                    "--on-change" if self.types["state"] else "")
             more += "; states with masked sites were left out" if self.masked else ""
             more += "; summaries of mlm-rect --path are not drawn" if self.types["summaries of path"] else ""
             raise MlmError(f"nothing to draw in {self._counts()}; mlm-plot(1) lists what can be drawn{more}")
@@ -97,7 +97,8 @@ class PictureRecords:
     def _name(self) -> str | None:
         """The kind of the picture. States that no other kind draws make a space-time picture if they can."""
         grids: Any = self.series.get("spacetime")
-        return self.asked or next(iter(self.own), None) or ("spacetime" if grids is not None and grids.complete else None)
+        other = "spacetime" if grids is not None and grids.complete else None
+        return self.asked or next(iter(self.own), None) or other
 
     def notes(self) -> list[str]:
         """Sentences on states and series that are not drawn."""

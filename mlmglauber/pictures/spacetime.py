@@ -38,8 +38,11 @@ class TrapSpan(NamedTuple):
 
 
 def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
-    """A state under the key of its chain, or a trap."""
+    """A state under the key of its chain, a trap, or the model of a run."""
     chain = chain_key(record)
+    if record["type"] == "run":
+        yield "models", (record.get("run"), str(record.get("model")))
+        return
     if record["type"] == "trap":
         first, last, residence = (number(record, name) for name in ("first", "last", "residence"))
         yield "traps", TrapSpan(chain, first, last, residence, bool(record.get("censored")))
@@ -57,8 +60,9 @@ def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     grids: dict[tuple[Any, ...], ChangeGrid] = {key: found[0] for key, found in kept.items() if isinstance(key, tuple)}
     if not grids:
         return Picture([], [NEEDED])
+    models = dict(kept["models"])
     words, color_by = kept["words"][0], kept["color_by"][0]
-    for name, grid in zip(_names(grids), grids.values(), strict=True):
+    for name, grid in zip(_names(grids, models), grids.values(), strict=True):
         if grid.skipped:
             raise MlmError(f"the states of {name} skip changes, and a space-time picture needs each one; sample with "
                            "mlm-sample --on-change")
@@ -71,15 +75,16 @@ def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     ends = (float(seen.min()), float(seen.max())) if len(seen) else (-1.0, 0.0)
     bounds = (1.0, max(ends[1], 10.0)) if color_by == "age" else (max(ends[0], -12.0), 0.0)
     panels = []
-    for (key, grid), value, name in zip(grids.items(), values, _names(grids), strict=True):
+    for (key, grid), value, name in zip(grids.items(), values, _names(grids, models), strict=True):
         spans = sorted((trap for trap in kept["traps"] if trap.chain == key), key=lambda trap: -trap.residence)
         if len(spans) > TRAPS:
             notes.append(f"{name}: the {TRAPS} longest of {len(spans)} traps are marked")
         if grid.width > 1:
             notes.append(f"{name}: {grid.width} steps make one column; {counted(grid.changes, 'change')} stand in "
                          f"{int(grid.changed.sum())} marks")
-        panels.append(_panel(name, grid, words, spans[:TRAPS], Stripes(
-            grid.edges, value, grid.changed, UNITS[color_by], bounds, color_by == "age")))
+        stripes = Stripes(grid.edges, value, grid.changed, UNITS[color_by], bounds, log=color_by == "age",
+                          missing="" if color_by == "age" else "not drawn yet")
+        panels.append(_panel(name, grid, words, spans[:TRAPS], stripes))
     lost = sum(trap.chain not in grids for trap in kept["traps"])
     if lost:
         notes.append(f"{counted(lost, 'trap')} of chains that are not drawn")
@@ -94,7 +99,8 @@ def _panel(name: str, grid: ChangeGrid, words: TokenWords, spans: Sequence[TrapS
     label = "site (token of the text)"
     if n <= LABELLED:
         first, last = ([shortened(words[token], LETTERS) for token in ids] for ids in (grid.first_ids, grid.ids))
-        inside = [Word(stay.first, stay.last, stay.site, shortened(words[stay.token], LETTERS)) for stay in grid.stays()]
+        inside = [Word(stay.first, stay.last, stay.site, shortened(words[stay.token], LETTERS))
+                  for stay in grid.stays()]
         stripes = stripes._replace(words=inside, right=last)
         y = Axis("site, with its first token", ticks=(list(range(n)), first), downwards=True)
     else:
@@ -109,20 +115,21 @@ def _brackets(spans: Sequence[TrapSpan], last: int) -> list[Bracket]:
     for trap in sorted(spans, key=lambda trap: (trap.first, -trap.last)):
         taken = {other.lane for other in brackets if trap.first <= other.last and other.first <= trap.last}
         lane = next(k for k in range(len(taken) + 1) if k not in taken)
-        size = f"{trap.residence:,.0f} steps"
-        brackets.append(Bracket(trap.first, trap.last + 1, lane, f"trap: {size}", trap.censored and trap.last >= last,
-                                ("trap",)))
+        steps = f"{trap.residence:,.0f}"
+        brackets.append(Bracket(trap.first, trap.last + 1, lane, (f"{steps} steps", steps),
+                                trap.censored and trap.last >= last))
     return brackets
 
 
-def _names(grids: Mapping[tuple[Any, ...], ChangeGrid]) -> list[str]:
-    """Names of the chains: the id, the temperature and, where they differ, chain number and run."""
+def _names(grids: Mapping[tuple[Any, ...], ChangeGrid], models: Mapping[Any, str]) -> list[str]:
+    """Names of the chains: the model, the temperature, the id and, where they differ, chain number and run."""
     names = []
     for (run, own, chain), grid in grids.items():
-        parts = [f"id {own}"] if own is not None else ["chain"]
+        parts = [models[run]] if run in models else []
+        parts += [f"τ = {grid.tau:g}"] if grid.tau is not None else []
+        parts += [f"id {own}"] if own is not None else []
         parts += [f"chain {chain}"] if len({key[2] for key in grids if key[1] == own}) > 1 else []
         parts += [f"run {run}"] if len({(key[0], each.tau) for key, each in grids.items()}) > len(
             {each.tau for each in grids.values()}) else []
-        parts += [f"τ = {grid.tau:g}"] if grid.tau is not None else []
-        names.append(", ".join(parts))
+        names.append(", ".join(parts) or "one chain")
     return distinct_labels(names, 60)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
 
-MARK = "a token changed"
-"""The legend of the marks."""
+MARK, TRAP = "a token changed", "trap"
+"""The legend of the marks and of the brackets."""
 RIGHT = "its last token"
 """The label of the words at the right."""
 
@@ -26,21 +26,21 @@ class Word(NamedTuple):
 class Bracket(NamedTuple):
     """A bracket above the stripes; lane: 0 is the lowest; open: whether it goes on after the last step.
 
-    short: shorter forms of the label.
+    forms: of its label, the longest first.
     """
 
     first: float
     last: float
     lane: int
-    label: str
+    forms: Sequence[str]
     open: bool = False
-    short: Sequence[str] = ()
 
 
 class Stripes(NamedTuple):
     """A stripe for each site, site 0 at the top: values (n, C) as colours of cells between edges (C + 1,).
 
-    changed: (n, C) the cells with a mark. unit, bounds, log: of the colours. right: labels of the sites at the right.
+    changed: (n, C) the cells with a mark. unit, bounds, log: of the colours. missing: legend of
+    the cells of NaN. right: labels of the sites at the right.
     """
 
     edges: Values
@@ -49,9 +49,14 @@ class Stripes(NamedTuple):
     unit: str
     bounds: tuple[float, float]
     log: bool
+    missing: str = ""
     words: Sequence[Word] = ()
     right: Sequence[str] = ()
     brackets: Sequence[Bracket] = ()
+
+    def labels(self) -> list[str]:
+        """The labels of the legend."""
+        return [MARK] + [TRAP] * bool(self.brackets) + [self.missing] * bool(self.missing)
 
     @property
     def lane(self) -> float:
