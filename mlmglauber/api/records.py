@@ -50,19 +50,34 @@ def read(source: Source) -> list[Record]:
     return [record for record in records if record is not None]
 
 
-def plot(source: Source | Sequence[Record], kind: str | None = None, threshold: float = 0.5) -> Any:
+def plot(source: Source | Sequence[Record], kind: str | None = None, threshold: float = 0.5, *, color_by: str = "age",
+         style: str = "default", width: float = 3.375, title: str = "", panels: Sequence[int | str] = ()) -> Any:
     """The picture of `mlm-plot` as a matplotlib figure.
 
-    kind: what is drawn ("drift", "phase", "rectangles", "residence", ...), by default what the records are of.
-    threshold: the drift at which a hitting time is drawn. ValueError (MlmError) where the records make no picture.
+    kind: what is drawn ("drift", "phase", "rectangles", "spacetime", ...), by default what the records are of.
+    threshold: the drift at which a hitting time is drawn. color_by: the colours of a space-time picture, "age" (steps
+    for which a token has stood) or "logp" (its log-probability in nats). style: "default", or "paper" for letters of 8
+    points. width: of the figure, in inches; panels stand side by side where each has three. title: above all panels.
+    panels: those to draw, by number from 1 on or by a part of the title. ValueError (MlmError) where the records make
+    no picture, or for another name.
     """
     from mlmglauber.pictures.figure import figure
+    from mlmglauber.pictures.kinds import KINDS
+    from mlmglauber.pictures.palette import STYLES
+    from mlmglauber.pictures.panel import select_panels
     from mlmglauber.pictures.records import PictureRecords
 
-    drawn = PictureRecords(kind)
+    for name, value, known in (("kind", kind, [None, *KINDS]), ("color_by", color_by, ["age", "logp"]),
+                               ("style", style, list(STYLES))):
+        if value not in known:
+            raise ValueError(f"{name} is {value!r}; choose from {', '.join(map(str, known))}")
+    if not 1.5 <= width <= 30:
+        raise ValueError(f"width is {width}; give inches between 1.5 and 30")
+    drawn = PictureRecords(kind, color_by)
     for record in read(source):
         drawn.take(record)
-    return figure(drawn.picture(threshold))
+    picture = drawn.picture(threshold)._replace(title=title)
+    return figure(select_panels(picture, [str(panel) for panel in panels]) if panels else picture, style, width)
 
 
 def _value(name: str, value: Any) -> Any:

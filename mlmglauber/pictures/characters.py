@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.pictures.panel import Axis, Bars, Cloud, Curve, Ground, Heat, Panel, Picture, Points, Rule, Values
+from mlmglauber.pictures.stripes import Stripes
+from mlmglauber.pictures.stripes_text import drawn_stripes
 from mlmglauber.stream.printable import printable
 
 HEIGHT = 16
@@ -17,15 +19,25 @@ WRITTEN = 5
 
 
 def text(picture: Picture, width: int = 80) -> str:
-    """A picture as text: its panels one below the other, in lines of at most `width` characters."""
-    return "\n".join(_panel(panel, width) for panel in picture.panels)
+    """A picture as text: title and panels one below the other, in lines of at most `width` characters."""
+    title = [_cut(picture.title, width) + "\n"] if picture.title else []
+    return "\n".join([*title, *(_panel(panel, width) for panel in picture.panels)])
 
 
 def _panel(panel: Panel, width: int) -> str:
     heat = next((layer for layer in panel.layers if isinstance(layer, Heat)), None)
     lines = [panel.title] if panel.title else []
-    lines += _matrix(panel, heat, width) if heat is not None else _plot(panel, width)
-    return "\n".join(printable(line.replace("\u00a0", " "))[:width].rstrip() for line in lines) + "\n"
+    stripes = next((layer for layer in panel.layers if isinstance(layer, Stripes)), None)
+    if stripes is not None:
+        lines += drawn_stripes(panel, stripes, width)
+    else:
+        lines += _matrix(panel, heat, width) if heat is not None else _plot(panel, width)
+    return "\n".join(_cut(line, width) for line in lines) + "\n"
+
+
+def _cut(line: str, width: int) -> str:
+    """A line without what a terminal must not get, of at most `width` characters."""
+    return printable(line.replace("\u00a0", " "))[:width].rstrip()
 
 
 class _Scale:

@@ -4,167 +4,107 @@ import io
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mlmglauber.pictures.layers import Entries, draw, labels
-from mlmglauber.pictures.palette import DPI, STYLE, WIDTH
+from mlmglauber.pictures.layers import DrawnLayer, Fitted, draw
+from mlmglauber.pictures.layout import NAMED, Layout, bar_below, broken, height, size, upright
+from mlmglauber.pictures.palette import STYLES, WIDTH
 from mlmglauber.pictures.panel import Axis, Cloud, Heat, Panel, Picture
+from mlmglauber.pictures.stripes import RIGHT, Stripes
+from mlmglauber.stream.errors import MlmError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TICKS, LEGEND, LABELS = 7.0, 7.0, 8.0
-"""Font sizes in points, as in STYLE."""
-COLUMN = 72 * WIDTH - 8
-"""Maximum width in points of a title or a line of a legend."""
-BAR = 60.0
-"""Width in points of a colour bar with its label."""
-HINTED = 1.02
-"""Factor by which hinting, which puts letters on whole dots, widens a text."""
-HANDLE, GAP = 18.0, 9.0
-"""Widths in points of a legend's handle and of the gap between its columns."""
-NAMED = 130.0
-"""Minimum width in points of a horizontal axis with names."""
 LINE = 1.4
 """Height of a line as a multiple of the font size."""
 NARROW = 4.0
 """Minimum factor between the ends of a logarithmic axis."""
+SIDE = 3.0
+"""Minimum width in inches of a panel that stands beside another."""
+DOTS = 100_000_000
+"""Maximum number of dots of a PNG."""
+
+
+class DrawnPanel(NamedTuple):
+    """A panel, its axes, and the artist that a colour bar describes, or None."""
+
+    panel: Panel
+    axes: "Axes"
+    mapped: Any
 
 
 @contextmanager
-def style() -> Iterator[None]:
-    """Use the settings of STYLE, not those of the user, while a figure is made or saved."""
+def styled(name: str = "default") -> Iterator[None]:
+    """Use the settings of one of STYLES, not those of the user, while a figure is made or saved."""
     import matplotlib.style
 
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # no warnings about letters that a font lacks
-    with matplotlib.style.context(["default", STYLE]):
+    with matplotlib.style.context(["default", STYLES[name].settings()]):
         yield
 
 
-def figure(picture: Picture) -> "Figure":
-    """A figure with the panels of a picture one below the other, WIDTH inches wide."""
+def figure(picture: Picture, style: str = "default", width: float = WIDTH) -> "Figure":
+    """A figure of a picture, `width` inches wide; style: one of STYLES.
+
+    Panels stand side by side where each has SIDE inches, otherwise one below the other.
+    """
     from matplotlib.figure import Figure
 
-    across = _across(picture)
-    heights = [_height(panel) + _beside(panel, across) for panel in picture.panels]
-    with style():
-        made = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
-        axes = list(made.subplots(len(heights), squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0])
-        mapped = [_draw(place, panel, across) for panel, place in zip(picture.panels, axes, strict=True)]
-        _bars(made, picture.panels, axes, mapped)
+    side = 1 if picture.stacked else max(1, min(len(picture.panels), int(width / SIDE)))
+    layout = Layout(width / side, STYLES[style])
+    columns = [list(picture.panels[k::side]) for k in range(side)]
+    across = [layout.across(panels) for panels in columns]
+    heights = [height(panel) + layout.beside(panel, across[k % side]) for k, panel in enumerate(picture.panels)]
+    rows = [max(heights[at : at + side]) for at in range(0, len(heights), side)]
+    title = broken(picture.title, 72 * width - 8, layout.style.labels + 1) if picture.title else []
+    with styled(style):
+        made = Figure(figsize=(width, sum(rows) + 0.18 * len(title)), layout="constrained")
+        parts: list[Any] = [made] if side == 1 else list(made.subfigures(1, side, squeeze=False)[0])
+        if title:
+            made.suptitle("\n".join(title), x=4 / 72 / width, ha="left", fontsize=layout.style.labels + 1)
+        fitted = []
+        for part, panels, room in zip(parts, columns, across, strict=True):
+            places = list(part.subplots(len(rows), squeeze=False, gridspec_kw={"height_ratios": rows})[:, 0])
+            for place in places[len(panels) :]:
+                place.remove()
+            drawn = []
+            for panel, place in zip(panels, places, strict=False):
+                layers = _draw(place, panel, layout, room)
+                drawn.append(DrawnPanel(panel, place, next((x.mapped for x in layers if x.mapped is not None), None)))
+                fitted += [(place, each) for layer in layers for each in layer.fitted]
+            _bars(part, drawn, layout)
+        _settle(made, fitted)
     return made
 
 
-def content(made: "Figure", form: str, dpi: int = DPI) -> bytes:
-    """The bytes of a figure in the format png, svg or pdf, without dates: equal for equal figures."""
+def content(made: "Figure", form: str, dpi: int | None = None, style: str = "default") -> bytes:
+    """The bytes of a figure in the format png, svg or pdf, without dates: equal for equal
+    figures. dpi: by default that of the style.
+    """
     metadata: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+    dpi = dpi or STYLES[style].dpi
+    inches = made.get_size_inches()
+    if form == "png" and (inches.prod() * dpi**2 > DOTS or max(inches) * dpi > 1 << 16):
+        raise MlmError(f"the picture would have {inches[0] * dpi:,.0f} x {inches[1] * dpi:,.0f} dots; give a lower "
+                       "resolution or a smaller width")
     buffer = io.BytesIO()
-    with style():
+    with styled(style):
         made.savefig(buffer, format=form, dpi=dpi, metadata=metadata[form])
     return buffer.getvalue()
 
 
-def _height(panel: Panel) -> float:
-    """Height of the axes in inches: larger for a matrix of many rows and for a plane."""
-    rows = max((len(layer.y) for layer in panel.layers if isinstance(layer, Heat)), default=0)
-    return max(2.2 if panel.square else 1.5, min(0.15 * rows, 5.0))
-
-
-def _across(picture: Picture) -> float:
-    """Maximum width in points of the label of a horizontal axis. All axes have the width that names leave."""
-    names = max((_size(name, TICKS) for panel in picture.panels if panel.y.ticks for name in panel.y.ticks[1]),
-                default=20.0)
-    right = BAR if any(_has_bar(panel) for panel in picture.panels) else 0.0
-    return 72 * WIDTH - 30 - names - right + 2 * right if right else min(72 * WIDTH - 30 - names, 200.0)
-
-
-def _beside(panel: Panel, across: float) -> float:
-    """Height in inches of the title, legend and labels above and below the axes."""
-    names = _legend(panel)
-    columns = _columns(panel, names)
-    each = -(-len(names) // columns) if names else 0
-    lines = max((sum(len(name) for name in names[k : k + each]) for k in range(0, len(names), each or 1)), default=0)
-    below = max(_size(name, TICKS) for name in panel.x.ticks[1]) if panel.x.ticks and _upright(panel.x) else 0.0
-    labelled = len(_broken(panel.x.label, across, LABELS)) - 1
-    return 0.45 + 0.14 * (lines + len(_title(panel))) + below / 72 + 0.12 * labelled
-
-
-def _size(text: str, size: float) -> float:
-    """Width in points of a text on one line, as matplotlib sets it."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    if not text:
-        return 0.0
-    with style():
-        exact = text_to_path.get_text_width_height_descent(text, FontProperties(size=size), ismath=False)[0]
-    return HINTED * float(exact)
-
-
-def _broken(text: str, points: float, size: float) -> list[str]:
-    """A text broken into lines of at most `points` points, between words; too long words between letters."""
-    lines = [""]
-    for word in text.split(" "):
-        longer = f"{lines[-1]} {word}" if lines[-1] else word
-        if _size(longer, size) <= points:
-            lines[-1] = longer
-            continue
-        if lines[-1]:
-            lines.append("")
-        for letter in word:
-            if _size(lines[-1] + letter, size) > points:
-                lines.append("")
-            lines[-1] += letter
-    return lines
-
-
-def _legend(panel: Panel) -> list[list[str]]:
-    """The labels of the legend, each as a list of lines."""
-    return [_broken(name, _room(panel) - HANDLE, LEGEND) for layer in panel.layers for name in labels(layer)]
-
-
-def _title(panel: Panel) -> list[str]:
-    return _broken(panel.title, _room(panel), LABELS) if panel.title else []
-
-
-def _room(panel: Panel) -> float:
-    """Maximum width in points of a line above the axes: the column less a colour bar."""
-    return COLUMN - (BAR if _has_bar(panel) else 0.0)
-
-
-def _has_bar(panel: Panel) -> bool:
-    return any(isinstance(layer, Heat | Cloud) for layer in panel.layers)
-
-
-def _wrapped(label: str, panel: Panel) -> str:
-    """A label broken into lines of similar length that fit into the height of the axes."""
-    height, whole = 72 * _height(panel), _size(label, LABELS)
-    lines = len(_broken(label, height, LABELS))
-    for width in np.linspace(whole / lines, height, 12).tolist():
-        if len(wrapped := _broken(label, width, LABELS)) <= lines:
-            return "\n".join(wrapped)
-    return "\n".join(_broken(label, height, LABELS))
-
-
-def _columns(panel: Panel, names: list[list[str]]) -> int:
-    widest = max((_size(line, LEGEND) for name in names for line in name), default=0.0)
-    return max(1, min(len(names), 4, int((_room(panel) + GAP) / (widest + HANDLE + GAP))))
-
-
-def _draw(axes: "Axes", panel: Panel, across: float) -> Any:
-    """Draw a panel; returns the artist that a colour bar describes, or None."""
-    _scale(axes.xaxis, panel.x, axes.set_xscale, NAMED)
-    _scale(axes.yaxis, panel.y, axes.set_yscale, 72 * _height(panel))
-    axes.set_xlabel("\n".join(_broken(panel.x.label, across, LABELS)))
-    axes.set_ylabel(_wrapped(panel.y.label, panel))
-    entries, mapped = [], None
-    for layer in panel.layers:
-        drawn = draw(axes, panel, layer)
-        entries += drawn.entries
-        mapped = drawn.mapped if drawn.mapped is not None else mapped
+def _draw(axes: "Axes", panel: Panel, layout: Layout, across: float) -> list[DrawnLayer]:
+    """Draw the layers of a panel."""
+    style, tall = layout.style, 72 * height(panel)
+    _scale(axes.xaxis, panel.x, axes.set_xscale, NAMED, style.ticks)
+    _scale(axes.yaxis, panel.y, axes.set_yscale, tall, style.ticks)
+    axes.set_xlabel("\n".join(broken(panel.x.label, across, style.labels)))
+    axes.set_ylabel(layout.wrapped(panel.y.label, tall))
+    drawn = [draw(axes, panel, layer) for layer in panel.layers]
     if panel.square:
         axes.set_aspect("equal", adjustable="datalim")
     for axis, limits in ((panel.x, axes.set_xlim), (panel.y, axes.set_ylim)):
@@ -178,41 +118,63 @@ def _draw(axes: "Axes", panel: Panel, across: float) -> Any:
             if high / low < NARROW:
                 low, high = limits(low * (high / low / NARROW) ** 0.5, high * (NARROW * low / high) ** 0.5)
             _log_ticks(ticks, low, high)
-    _head(axes, panel, entries)
-    return mapped
+    for layer in panel.layers:
+        if isinstance(layer, Stripes) and layer.right:
+            _right(axes, layer, tall, style.ticks)
+    _head(axes, panel, layout, drawn)
+    return drawn
 
 
-def _head(axes: "Axes", panel: Panel, entries: Entries) -> None:
+def _right(axes: "Axes", stripes: Stripes, tall: float, points: float) -> None:
+    """Label the sites at the right edge."""
+    right = axes.secondary_yaxis("right")
+    right.set_yticks(range(len(stripes.right)), list(stripes.right))
+    right.set_ylabel(RIGHT)
+    right.tick_params(length=0, labelsize=min(points, tall / (LINE * len(stripes.right))))
+    right.spines[:].set_visible(False)
+
+
+def _head(axes: "Axes", panel: Panel, layout: Layout, drawn: Sequence[DrawnLayer]) -> None:
     """Draw title and legend above the axes, as wide as the column, so that they hide nothing."""
     from matplotlib.transforms import blended_transform_factory
 
+    entries = [entry for layer in drawn for entry in layer.entries]
     if not entries and not panel.title:
         return
-    figure = axes.get_figure()
+    figure = axes.get_figure(root=False)
     assert figure is not None
-    left_of_all = blended_transform_factory(figure.transFigure, axes.transAxes)
-    names = _legend(panel)
+    left_of_all = blended_transform_factory(figure.transSubfigure, axes.transAxes)
+    names = layout.legend(panel)
     made = axes.legend([handle for handle, _ in entries], ["name"] * len(entries), loc="lower left",
                        bbox_to_anchor=(0.005, 1.0), bbox_transform=left_of_all, borderaxespad=0.2,
-                       ncols=_columns(panel, names), title="\n".join(_title(panel)) or None, alignment="left")
+                       ncols=layout.columns(panel, names), title="\n".join(layout.title(panel)) or None,
+                       alignment="left")
     for text, name in zip(made.get_texts(), names, strict=True):
         text.set_text("\n".join(name))  # legend() would leave out labels that begin with _
 
 
-def _bars(made: "Figure", panels: Sequence[Panel], places: Sequence["Axes"], mapped: Sequence[Any]) -> None:
+def _bars(part: Any, drawn: Sequence[DrawnPanel], layout: Layout) -> None:
     """Draw a colour bar for each panel with colours; consecutive panels with the same meaning share one."""
     k = 0
-    while k < len(panels):
+    while k < len(drawn):
         last = k
-        while mapped[k] is not None and last + 1 < len(panels) and _meaning(panels[last + 1]) == _meaning(panels[k]):
+        while (drawn[k].mapped is not None and last + 1 < len(drawn)
+               and _meaning(drawn[last + 1].panel) == _meaning(drawn[k].panel)):
             last += 1
-        if mapped[k] is not None:
-            beside: Any = list(places[k : last + 1]) if last > k else places[k]
-            bar = made.colorbar(mapped[k], ax=beside, pad=0.02, fraction=0.06, aspect=25 * (last + 1 - k))
-            layer = next(layer for layer in panels[k].layers if isinstance(layer, Heat | Cloud))
-            bar.set_label(_wrapped(layer.unit, panels[k]))
-            if isinstance(layer, Heat) and layer.log:
-                _log_ticks(bar.ax.yaxis, *bar.ax.get_ylim())
+        if drawn[k].mapped is not None:
+            panel, axes = drawn[k].panel, [each.axes for each in drawn[k : last + 1]]
+            layer = next(layer for layer in panel.layers if isinstance(layer, Heat | Cloud | Stripes))
+            if bar_below(panel):
+                bar = part.colorbar(drawn[k].mapped, ax=axes[-1], location="bottom", pad=0.02, fraction=0.05, aspect=50)
+                bar.set_label(layout.wrapped(layer.unit, layout.room(panel)))
+                ticks = bar.ax.xaxis
+            else:
+                bar = part.colorbar(drawn[k].mapped, ax=axes if last > k else axes[0], pad=0.02, fraction=0.06,
+                                    aspect=25 * (last + 1 - k))
+                bar.set_label(layout.wrapped(layer.unit, 72 * height(panel)))
+                ticks = bar.ax.yaxis
+            if isinstance(layer, Heat | Stripes) and layer.log:
+                _log_ticks(ticks, *drawn[k].mapped.get_clim())
             for spine in bar.ax.spines.values():
                 spine.set_visible(False)
         k = last + 1
@@ -220,8 +182,21 @@ def _bars(made: "Figure", panels: Sequence[Panel], places: Sequence["Axes"], map
 
 def _meaning(panel: Panel) -> Any:
     """The meaning of a panel's colours: equal for two panels that may share a colour bar."""
-    heat = next((layer for layer in panel.layers if isinstance(layer, Heat) and layer.bounds is not None), None)
-    return object() if heat is None else (heat.unit, heat.log, heat.bounds)
+    colours = (layer for layer in panel.layers if isinstance(layer, Heat | Stripes) and layer.bounds is not None)
+    layer = next(colours, None)
+    return object() if layer is None else (layer.unit, layer.log, layer.bounds)
+
+
+def _settle(made: "Figure", fitted: Sequence[tuple["Axes", Fitted]]) -> None:
+    """Lay the figure out, then write each text that depends on room in the longest form that fits, or not at all."""
+    if not fitted:
+        return
+    made.draw_without_rendering()
+    for axes, each in fitted:
+        (left, _), (right, _) = axes.transData.transform([(each.low, 0.0), (each.high, 0.0)])
+        room = abs(right - left) * 72 / made.dpi - each.margin
+        form = next((form for form in each.forms if size(form, each.artist.get_fontsize()) <= room), "")
+        each.artist.set_text(form)
 
 
 def _log_ticks(drawn: Any, low: float, high: float) -> None:
@@ -248,29 +223,16 @@ def power(value: float) -> str:
     return raised if digit == 1 else f"{digit}·{raised}"
 
 
-def _scale(drawn: Any, axis: Axis, set_scale: Any, points: float) -> None:
-    """Set the scale and the ticks of an axis of at least `points` points."""
+def _scale(drawn: Any, axis: Axis, set_scale: Any, room: float, points: float) -> None:
+    """Set the scale and the ticks of an axis of at least `room` points; points: the size of the font."""
     if axis.log:
         set_scale("log")
     if axis.ticks is None:
         return
     drawn.set_ticks(axis.ticks[0], axis.ticks[1])
     drawn.set_ticks([], minor=True)
-    upright = drawn.axis_name == "x" and _upright(axis)
-    if upright:
+    rotated = drawn.axis_name == "x" and upright(axis, points)
+    if rotated:
         drawn.set_tick_params(rotation=90)
-    if not axis.spaced and (upright or drawn.axis_name == "y"):  # the largest font with room for all labels
-        drawn.set_tick_params(labelsize=min(TICKS, points / (LINE * len(axis.ticks[1]))))
-
-
-def _upright(axis: Axis) -> bool:
-    """Whether the labels of a horizontal axis are rotated, since two neighbours have no room side by side."""
-    if axis.ticks is None or axis.spaced:
-        return False
-    places, names = (np.log(axis.ticks[0]) if axis.log else np.asarray(axis.ticks[0], dtype=np.float64)), axis.ticks[1]
-    apart = np.diff(places) * NAMED / ((places[-1] - places[0]) or 1.0) if len(places) > 1 else np.empty(0)
-    if len(places) > 1 and not axis.log:
-        apart = apart * (len(places) - 1) / len(places)  # the outer cells reach beyond their centres
-    sizes = [_size(name, TICKS) for name in names]
-    return any((one + other) / 2 + 4 > room for one, other, room in zip(sizes, sizes[1:], apart.tolist(), strict=False)
-               ) or max(sizes) > NAMED
+    if not axis.spaced and (rotated or drawn.axis_name == "y"):  # the largest font with room for all labels
+        drawn.set_tick_params(labelsize=min(points, room / (LINE * len(axis.ticks[1]))))

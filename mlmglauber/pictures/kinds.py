@@ -22,6 +22,7 @@ KINDS = {
     "rectangles": "rectangle records of mlm-rect",
     "residence": "traps of chains, of mlm-traps",
     "slowness": "summaries of mlm-traps --summary over several temperatures",
+    "spacetime": "states of every change, of mlm-sample --on-change, and traps",
     "times": "summaries of mlm-drift --summary, pairs of mlm-couple or their summaries",
 }
 """The kinds of pictures and the records that they draw; each kind is a file of this folder."""
@@ -60,14 +61,15 @@ def uses(record: Record) -> Uses:
     """
     what = record.get("type")
     if what == "state":
-        return Uses(("drift",) * ("drift" in record) + ("plane",) * is_flat(record))
+        return Uses(("drift",) * ("drift" in record) + ("plane",) * is_flat(record), ("spacetime",) * ("ids" in record))
     if what == "summary":
         return _of_summary(summary_of(record), record.get("over"), bool(record.get("lag")))
     if what == "trap":
-        return Uses(("residence",), ("plane",)) if "residence" in record else Uses()
+        return Uses(("residence",), ("plane", "spacetime")) if "residence" in record else Uses()
     if what == "run":
         shares = record.get("pca_explained")  # null where the embeddings span fewer dimensions: then there is no plane
-        return Uses((), ("plane",)) if isinstance(shares, list) and None not in shares else Uses()
+        drawn = isinstance(shares, list) and None not in shares
+        return Uses((), ("plane",) * drawn + ("spacetime",) * (record.get("command") == "mlm-sample"))
     name = {"pair": "times", "rectangle": "rectangles", "influence": "influence", "exact": "exact"}.get(str(what))
     return Uses((name,)) if name else Uses()
 

@@ -1,11 +1,13 @@
 """Draws the layers of a panel on matplotlib's axes."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mlmglauber.pictures.palette import GREY, HEAT, PALE, TIME, category
+from mlmglauber.pictures.palette import GREY, HEAT, MARKED, PALE, STAND, TIME, category
 from mlmglauber.pictures.panel import Bars, Cloud, Curve, Ground, Heat, Panel, Points, Rule, Values
+from mlmglauber.pictures.stripes import Bracket, Stripes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,11 +16,26 @@ Entries = list[tuple[Any, str]]
 """Handles of a legend with their labels."""
 
 
+class Fitted(NamedTuple):
+    """A text between two places of the horizontal axis: the longest of its forms with room is written."""
+
+    artist: Any
+    low: float
+    high: float
+    forms: Sequence[str]
+    margin: float = 2.0
+    """Points that stay free."""
+
+
 class DrawnLayer(NamedTuple):
-    """The legend entries of a drawn layer, in the order of `labels`, and the artist that a colour bar describes."""
+    """The legend entries of a drawn layer, in the order of `labels`, and the artist that a colour bar describes.
+
+    fitted: texts that are written when the width of the axes is known.
+    """
 
     entries: Entries
     mapped: Any = None
+    fitted: Sequence[Fitted] = ()
 
 
 def draw(axes: "Axes", panel: Panel, layer: Any) -> DrawnLayer:
@@ -41,6 +58,8 @@ def draw(axes: "Axes", panel: Panel, layer: Any) -> DrawnLayer:
             return DrawnLayer([], points)
         case Ground():
             return _ground(axes, layer)
+        case Stripes():
+            return _stripes(axes, layer)
     raise TypeError(type(layer))
 
 
@@ -50,6 +69,8 @@ def labels(layer: Any) -> list[str]:
         return list(layer.names)
     if isinstance(layer, Heat):
         return [layer.missing] if layer.missing else []
+    if isinstance(layer, Stripes):
+        return layer.labels()
     return [layer.label] if getattr(layer, "label", "") else []
 
 
@@ -154,3 +175,57 @@ def _ground(axes: "Axes", ground: Ground) -> DrawnLayer:
                     vmin=-0.5, vmax=len(colors) - 0.5, linewidth=0, rasterized=True, zorder=0)
     return DrawnLayer([(Patch(color=color, alpha=0.25, linewidth=0), name)
                   for name, color in zip(ground.names, colors, strict=True)])
+
+
+def _stripes(axes: "Axes", stripes: Stripes) -> DrawnLayer:
+    from matplotlib import colormaps
+    from matplotlib.collections import LineCollection
+    from matplotlib.colors import LogNorm, Normalize
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+    from matplotlib.path import Path
+
+    norm = (LogNorm if stripes.log else Normalize)(*stripes.bounds, clip=True)
+    colors = colormaps[STAND].with_extremes(bad=PALE)
+    n = len(stripes.values)
+    cells = axes.pcolormesh(stripes.edges, np.arange(n + 1) - 0.5, np.ma.masked_invalid(stripes.values), cmap=colors,
+                            norm=norm, rasterized=stripes.values.size > 10_000)
+    axes.hlines(np.arange(1, n) - 0.5, *stripes.edges[[0, -1]], color="white", linewidth=min(1.0, 16 / n))
+    sites, columns = np.nonzero(stripes.changed)
+    x = stripes.edges[columns]
+    ends: Any = np.stack([np.stack([x, sites - 0.46], 1), np.stack([x, sites + 0.46], 1)], 1)
+    marks = LineCollection(ends,
+                           colors=MARKED, linewidths=0.7, rasterized=len(x) > 5_000)
+    axes.add_collection(marks, autolim=False)
+    fitted = []
+    for first, last, site, word in stripes.words:
+        column = int(np.searchsorted(stripes.edges, (first + last) / 2)) - 1
+        value = stripes.values[site, max(column, 0)]
+        shade = colors(norm(value)) if np.isfinite(value) else (1, 1, 1, 1)
+        dark = float(np.dot(shade[:3], (0.3, 0.6, 0.1))) < 0.55
+        text = axes.text((first + last) / 2, site, "", ha="center", va="center_baseline", clip_on=True,
+                         color="white" if dark else "black", fontsize=min(6.5, 90 / n))
+        fitted.append(Fitted(text, first, last, [word], 3.0))
+    for bracket in stripes.brackets:
+        fitted.append(_bracket(axes, stripes, bracket))
+    axes.spines[:].set_visible(False)
+    axes.tick_params(length=2)
+    axes.tick_params(axis="y", length=0)
+    handles: list[Any] = [Line2D([], [], color=MARKED, linewidth=0.9, marker="|", linestyle="none", markersize=7)]
+    shape = Path([(-1.0, -0.3), (-1.0, 0.3), (1.0, 0.3), (1.0, -0.3)])
+    handles += [Line2D([], [], color="black", marker=shape, markerfacecolor="none", linestyle="none", markersize=9)
+                ] * bool(stripes.brackets)
+    handles += [Patch(color=PALE, linewidth=0)] * bool(stripes.missing)
+    return DrawnLayer(list(zip(handles, stripes.labels(), strict=True)), cells, fitted)
+
+
+def _bracket(axes: "Axes", stripes: Stripes, bracket: Bracket) -> Fitted:
+    """Draw a bracket above the stripes, with its label above it."""
+    base = -0.5 - stripes.lane * bracket.lane
+    line, foot = base - 0.35 * stripes.lane, base - 0.05 * stripes.lane
+    axes.plot([bracket.first, bracket.first, bracket.last, bracket.last],
+              [foot, line, line, line if bracket.open else foot], color="black", linewidth=1.0, solid_capstyle="butt",
+              clip_on=False)
+    text = axes.text((bracket.first + bracket.last) / 2, line - 0.08 * stripes.lane, "", ha="center", va="bottom",
+                     fontsize=7)
+    return Fitted(text, bracket.first, bracket.last, bracket.forms)

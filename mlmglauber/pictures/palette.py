@@ -17,18 +17,42 @@ _VIRIDIS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#
 """Colours of ordered series: the darker three quarters of viridis, whose brightness is ordered too."""
 HEAT, TIME = "cividis", "viridis"
 """Perceptually uniform colour maps of matplotlib, for matrices and for time."""
+STAND, MARKED = "Blues", "#D55E00"
+"""The colour map of tokens that stand, light to dark, and the colour of changes."""
 
-STYLE: dict[str, Any] = {
-    # matplotlib takes the first of these fonts that has a letter
-    "font.family": ["DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Arial Unicode MS"],
-    "font.size": 8, "axes.labelsize": 8, "axes.titlesize": 8, "legend.fontsize": 7, "legend.title_fontsize": 8,
-    "xtick.labelsize": 7, "ytick.labelsize": 7, "axes.titlelocation": "left", "axes.linewidth": 0.6,
+FAMILIES = ["DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "Arial Unicode MS"]
+"""Fonts; matplotlib takes the first that has a letter."""
+_RC: dict[str, Any] = {
+    "font.family": FAMILIES,
+    "axes.titlelocation": "left", "axes.linewidth": 0.6,
     "axes.spines.top": False, "axes.spines.right": False, "lines.linewidth": 1.2, "lines.markersize": 4,
     "legend.frameon": False, "legend.handlelength": 1.6, "legend.columnspacing": 1.2, "legend.borderpad": 0.1,
-    "savefig.dpi": DPI, "figure.constrained_layout.h_pad": 0.05,
+    "figure.constrained_layout.h_pad": 0.05,
     "text.parse_math": False,  # a $ in a text is a dollar sign
-    "svg.hashsalt": "mlmglauber", "pdf.fonttype": 42,
+    "svg.hashsalt": "mlmglauber", "pdf.fonttype": 42,  # fonts are embedded as they are: text can be selected
 }
+
+
+class Style(NamedTuple):
+    """Sizes of fonts in points, the resolution in dots per inch, and whether an SVG has text or outlines of letters."""
+
+    ticks: float
+    legend: float
+    labels: float
+    dpi: int
+    svg_text: bool
+
+    def settings(self) -> dict[str, Any]:
+        """The settings of matplotlib."""
+        return _RC | {
+            "font.size": self.labels, "axes.labelsize": self.labels, "axes.titlesize": self.labels,
+            "legend.fontsize": self.legend, "legend.title_fontsize": self.labels, "xtick.labelsize": self.ticks,
+            "ytick.labelsize": self.ticks, "savefig.dpi": self.dpi, "svg.fonttype": "none" if self.svg_text else "path",
+        }
+
+
+STYLES = {"default": Style(7.0, 7.0, 8.0, DPI, svg_text=False), "paper": Style(8.0, 8.0, 8.0, 600, svg_text=True)}
+"""The styles by name: SVG that looks the same everywhere, or 8 points throughout and letters that stay letters."""
 
 
 class Look(NamedTuple):

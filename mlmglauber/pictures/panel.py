@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.pictures.palette import BLACK, GREY
-
-Values = NDArray[np.float64]
+from mlmglauber.pictures.stripes import Stripes
+from mlmglauber.pictures.stripes import Values as Values
 
 
 class Curve(NamedTuple):
@@ -98,7 +98,7 @@ class Ground(NamedTuple):
     names: Sequence[str]
 
 
-Layer = Curve | Points | Bars | Rule | Heat | Cloud | Ground
+Layer = Curve | Points | Bars | Rule | Heat | Cloud | Ground | Stripes
 
 
 class Axis(NamedTuple):
@@ -127,10 +127,41 @@ class Panel(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """Panels from top to bottom, and notes for the user about what is not drawn."""
+    """Panels in the order of reading, and notes for the user about what is not drawn.
+
+    stacked: whether the panels stand one below the other however wide the picture is. title: above all panels.
+    """
 
     panels: Sequence[Panel]
     notes: Sequence[str] = ()
+    stacked: bool = False
+    title: str = ""
+
+
+def select_panels(picture: Picture, wanted: Sequence[str]) -> Picture:
+    """The wanted panels in the order of `wanted`: by number, from 1 on, or by a part of one title.
+
+    ValueError for what is no panel, or several.
+
+    >>> axis = Axis("")
+    >>> panels = [Panel("n = 4: m", axis, axis, []), Panel("n = 8: m", axis, axis, [])]
+    >>> [panel.title for panel in select_panels(Picture(panels), ["2", "n = 4"]).panels]
+    ['n = 8: m', 'n = 4: m']
+    """
+    titles = [panel.title or panel.y.label for panel in picture.panels]
+    found: list[int] = []
+    for each in wanted:
+        name = each.strip()
+        if name.isdecimal():
+            matches = [int(name) - 1] if 1 <= int(name) <= len(titles) else []
+        else:
+            exact = [k for k, title in enumerate(titles) if title == name]
+            matches = exact or [k for k, title in enumerate(titles) if name and name.lower() in title.lower()]
+        if len(matches) != 1:
+            listed = ", ".join(f'{k + 1} "{shortened(title, 60)}"' for k, title in enumerate(titles))
+            raise ValueError(f"{len(matches) or 'no'} panels are called {name!r}; choose from {listed}")
+        found += matches
+    return picture._replace(panels=[picture.panels[k] for k in dict.fromkeys(found)])
 
 
 PANELS = 6

@@ -1,7 +1,7 @@
 """Reads records into what their picture needs."""
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mlmglauber.pictures.kinds import KINDS, Uses, open_kind, summary_of, uses
 from mlmglauber.stream.errors import MlmError, RecordError
@@ -9,6 +9,7 @@ from mlmglauber.stream.printable import counted, were
 from mlmglauber.stream.records import has_masks
 
 if TYPE_CHECKING:
+    from mlmglauber.pictures.change_grid import ChangeGrids
     from mlmglauber.pictures.panel import Picture
     from mlmglauber.pictures.thinned_lists import ThinnedLists
     from mlmglauber.stream.records import Record
@@ -17,14 +18,17 @@ if TYPE_CHECKING:
 class PictureRecords:
     """Counts records and keeps what each kind of picture needs of them."""
 
-    def __init__(self, kind: str | None) -> None:
-        """kind: the kind of picture that --kind names, None where the records decide."""
-        self.kind = kind
+    def __init__(self, kind: str | None, color_by: str = "age") -> None:
+        """kind: the kind of picture that --kind names, None where the records decide.
+
+        color_by: what the colours of a space-time picture mean, "age" or "logp".
+        """
+        self.kind, self.color_by = kind, color_by
         self.types: Counter[str] = Counter()
         """Number of records by type."""
         self.default: dict[str, None] = {}
         """Kinds of pictures that are made of these records by default."""
-        self.series: dict[str, ThinnedLists] = {}
+        self.series: dict[str, ThinnedLists | ChangeGrids] = {}
         """The series to draw, by kind of picture."""
         self.masked = 0
         """Number of states with masked sites, which have neither a text nor a drift nor a place in a plane."""
@@ -48,18 +52,26 @@ class PictureRecords:
     def _keep(self, name: str, record: "Record") -> None:
         kind = open_kind(name)
         if name not in self.series:
-            from mlmglauber.pictures.thinned_lists import ThinnedLists
-
-            self.series[name] = ThinnedLists(kind.LIMIT)
+            self.series[name] = self._empty(name, kind.LIMIT)
         try:
             items = list(kind.items(record))
+            for key, item in items:
+                self.series[name].add(key, item)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             what = (error.args[0] if isinstance(error, ValueError) else f'no "{error.args[0]}"'
                     if isinstance(error, KeyError) else "a field has the wrong type")
             raise RecordError(f"a record of type {record['type']} cannot be drawn ({what}); give records as their "
                               "command wrote them") from error
-        for key, item in items:
-            self.series[name].add(key, item)
+
+    def _empty(self, name: str, limit: int) -> "ThinnedLists | ChangeGrids":
+        """An empty container for what a kind of picture keeps."""
+        if name == "spacetime":
+            from mlmglauber.pictures.change_grid import ChangeGrids
+
+            return ChangeGrids(self.color_by)
+        from mlmglauber.pictures.thinned_lists import ThinnedLists
+
+        return ThinnedLists(limit)
 
     def picture(self, threshold: float) -> "Picture":
         """The picture of the records; MlmError if they make none, or several without --kind."""
@@ -68,9 +80,10 @@ class PictureRecords:
                            "with --kind")
         if not self.types:
             raise MlmError("the input has no records; pipe in what another command of the suite writes")
-        name = self.kind or next(iter(self.default), None)
+        name = self._name()
         if name is None:
-            more = "; states need mlm-embed and mlm-drift, or mlm-embed --pca 2" if self.types["state"] else ""
+            more = ("; states need mlm-embed and mlm-drift, or mlm-embed --pca 2, or every change, of mlm-sample "
+                    "--on-change" if self.types["state"] else "")
             more += "; states with masked sites were left out" if self.masked else ""
             more += "; summaries of mlm-rect --path are not drawn" if self.types["summaries of path"] else ""
             raise MlmError(f"nothing to draw in {self._counts()}; mlm-plot(1) lists what can be drawn{more}")
@@ -81,16 +94,20 @@ class PictureRecords:
             raise MlmError(f"nothing for --kind {name} in {self._counts()}{why}; it draws {KINDS[name]}")
         return picture
 
+    def _name(self) -> str | None:
+        """The kind of the picture. States that no other kind draws make a space-time picture if they can."""
+        grids: Any = self.series.get("spacetime")
+        other = "spacetime" if grids is not None and grids.complete else None
+        return self.kind or next(iter(self.default), None) or other
+
     def notes(self) -> list[str]:
         """Sentences on states and series that are not drawn."""
         notes = []
         if self.masked:
             notes.append(f"{counted(self.masked, 'state')} with masked sites {were(self.masked)} left out")
-        for name, series in self.series.items():
-            if series.stride > 1:
-                notes.append(f"{name}: 1 in {series.stride} values of each series is drawn")
-            if series.left_out:
-                notes.append(f"{name}: only the first {len(series.lists)} series are drawn")
+        name = self._name()
+        if name in self.series:
+            notes += self.series[name].notes(name)
         return notes
 
     def _counts(self) -> str:

@@ -42,3 +42,12 @@ class ThinnedLists:
             self.stride *= 2
             self.lists = {key: items[::2] for key, items in self.lists.items()}
             self._count = sum(map(len, self.lists.values()))
+
+    def notes(self, name: str) -> list[str]:
+        """What is not drawn, in sentences; name: of the kind of picture."""
+        notes = []
+        if self.stride > 1:
+            notes.append(f"{name}: 1 in {self.stride} values of each series is drawn")
+        if self.left_out:
+            notes.append(f"{name}: only the first {len(self.lists)} series are drawn")
+        return notes

@@ -9,6 +9,7 @@ from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.option_types import Real
 from mlmglauber.pictures.kinds import KINDS
+from mlmglauber.pictures.palette import STYLES, WIDTH
 from mlmglauber.pictures.records import PictureRecords
 from mlmglauber.stream.errors import ExitStatus, MlmError
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from mlmglauber.pictures.panel import Picture
     from mlmglauber.stream.records import Record
 
+WIDTHS = (1.5, 30.0)
+"""Smallest and largest width of a picture in inches."""
 SUFFIXES = (".png", ".svg", ".pdf")
 
 DESCRIPTION = (
@@ -27,20 +30,35 @@ DESCRIPTION = (
 EXAMPLES = """\
   mlm-sample --tau 0.5,1,2 --chains 4 passages.txt | mlm-embed | mlm-drift | mlm-plot -o drift.pdf
   mlm-couple --tau 0.5,1,2,4 --length 8,16 passages.txt | mlm-couple --summary | mlm-plot -o phase.png
-  mlm-drift --summary embedded.jsonl | mlm-plot --kind drift --terminal"""
+  mlm-drift --summary embedded.jsonl | mlm-plot --kind drift --terminal
+  mlm-sample --tau 0.3 --on-change passages.txt | tee chain.jsonl | mlm-traps > traps.jsonl
+  cat chain.jsonl traps.jsonl | mlm-plot --kind spacetime --width 7 -o spacetime.png"""
 
 
 @click.option("--kind", type=click.Choice(list(KINDS)), help="What to draw, where records can be drawn in several "
               "ways; mlm-plot(1) says what each kind draws.")
 @click.option("--threshold", type=Real(0, 2), default=0.5, show_default=True, metavar="D",
               help="Draw a line at this drift in drift curves.")
+@click.option("--color-by", type=click.Choice(["age", "logp"]), default="age", show_default=True,
+              help="Colour a space-time picture by how long each token has stood, or by its log-probability.")
+@click.option("--panels", metavar="LIST", help="Draw these panels in this order, each by its number, from 1 on, or by "
+              "a part of its title, as in 2,1.")
+@click.option("--title", metavar="TEXT", help="Write this above all panels.")
+@click.option("--style", type=click.Choice(list(STYLES)), default="default", show_default=True,
+              help="paper: all letters of 8 points, text in SVG that stays text, PNG of 600 dots an inch.")
+@click.option("--width", type=Real(WIDTHS[0], WIDTHS[1]), metavar="INCHES",
+              help="Width of the picture.  [default: 3.375, a column; panels of 3 inches or more stand side by side]")
+@click.option("--dpi", type=click.IntRange(20, 1200), metavar="DOTS",
+              help="Dots per inch of a PNG, and of matrices in SVG and PDF.  [default: 200; 600 with --style paper]")
 @click.option("--terminal", is_flag=True, help="Draw with characters, on standard output or into FILE; does "
               "not need matplotlib.")
 def plot(io: Filter, options: PlotOptions) -> None:
     """Read all records, then write the picture."""
     path = click.get_current_context().params["output"]
+    if options.terminal and (options.width or options.dpi or options.style != "default"):
+        raise click.UsageError("--style, --width and --dpi need a picture in a file; leave out --terminal, or them")
     form = "text" if options.terminal else _form(path)
-    records = PictureRecords(options.kind)
+    records = PictureRecords(options.kind, options.color_by)
 
     def handle(record: "Record") -> None:
         progress(1)
@@ -49,13 +67,27 @@ def plot(io: Filter, options: PlotOptions) -> None:
     with io.reporter.bar("records") as progress:
         io.each(handle)
     try:
-        picture = records.picture(options.threshold)
+        picture = _chosen(records.picture(options.threshold), options)
+        rendered = _rendered(picture, form, options)
     except MlmError as error:
         error.status = ExitStatus.BAD_RECORD if io.reporter.bad_records else error.status
         raise
     for note in [*records.notes(), *picture.notes]:
         io.reporter.warn(note)
-    io.output.write_line(_rendered(picture, form))
+    io.output.write_line(rendered)
+
+
+def _chosen(picture: "Picture", options: PlotOptions) -> "Picture":
+    """The picture with the panels and the title that the options ask for."""
+    from mlmglauber.pictures.panel import select_panels
+
+    picture = picture._replace(title=" ".join((options.title or "").split()))
+    if options.panels is None:
+        return picture
+    try:
+        return select_panels(picture, options.panels.split(","))
+    except ValueError as error:
+        raise click.UsageError(f"--panels: {error}") from error
 
 
 def _form(path: str | None) -> str:
@@ -78,7 +110,7 @@ def _form(path: str | None) -> str:
     return "png" if path == "-" else path.lower()[-3:]
 
 
-def _rendered(picture: "Picture", form: str) -> bytes:
+def _rendered(picture: "Picture", form: str, options: PlotOptions) -> bytes:
     if form == "text":
         from shutil import get_terminal_size
 
@@ -87,7 +119,7 @@ def _rendered(picture: "Picture", form: str) -> bytes:
         return text(picture, max(40, min(get_terminal_size().columns, 120))).encode()
     from mlmglauber.pictures.figure import content, figure
 
-    return content(figure(picture), form)
+    return content(figure(picture, options.style, options.width or WIDTH), form, options.dpi, options.style)
 
 
 main = record_command(plot, PlotOptions, DESCRIPTION, EXAMPLES)

@@ -12,3 +12,9 @@ class PlotOptions(Options):
     kind: str | None
     threshold: float
     terminal: bool
+    color_by: str
+    style: str
+    width: float | None
+    dpi: int | None
+    title: str | None
+    panels: str | None
