@@ -23,7 +23,7 @@ pytestmark = pytest.mark.in_process
 
 PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))
                         if path.name != "python.md")]  # test_docs.py runs the examples of python.md
-COMMANDS = ("mlm-", "mlm ", "bash ", "cat ", "echo ", "grep ", "head ", "make ", "printf ", "sh ")
+COMMANDS = ("mlm-", "mlm ", "bash ", "cat ", "echo ", "for ", "grep ", "head ", "make ", "printf ", "sh ")
 NETWORK = ("git ", "pip ", "pipx ", "podman ", "sbatch ", "uv ")
 """Commands of blocks that are never run here, without a mark."""
 MARKS = ("long", "soak", "elsewhere")
