@@ -24,8 +24,9 @@ for state in mg.sample(model, "the cat sat on the mat", tau=0.5, steps=200, seed
     print(state.step, state.text)
 """
 FUNCTIONS = ("open_model", "sample", "states_to_arrays", "rectangle", "rectangles", "influence", "meeting_times",
-             "exact", "traps", "embed", "drift", "diagnose", "load", "plot")
-CLASSES = ("TableConditional", "State", "Trajectory", "MeetingTimes")
+             "variation_bound", "exact", "traps", "margins", "embed", "drift", "drift_summary", "diagnose", "load",
+             "state_records", "plot")
+CLASSES = ("TableConditional", "State", "Trajectory", "MeetingTimes", "VariationBound", "DriftSummary")
 
 
 def parts(name: str) -> tuple[str, list[str], str]:

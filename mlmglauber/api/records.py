@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mlmglauber.api.chains import Trajectory
 from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.records import Record, parse
 from mlmglauber.stream.vectors import unpack
@@ -48,6 +49,28 @@ def read(source: Source) -> list[Record]:
         return list(source)
     records = (parse(line, plain_text=False) for line in Lines([str(source)]))
     return [record for record in records if record is not None]
+
+
+def state_records(trajectory: Trajectory, *, name: str = "0", **columns: Sequence[Any]) -> list[Record]:
+    """The states of chains as records, as `mlm-sample` writes them: for plot, for load, or as lines for a command.
+
+    name: the id of the text. columns: further fields, one value a state, such as drift. NaN becomes None. ValueError
+    for a column of another length.
+
+    >>> import mlmglauber as mg
+    >>> model = mg.open_model(mg.TableConditional.from_joint([[0.4, 0.1], [0.1, 0.4]]), tokens=["a", "b"])
+    >>> chain = mg.states_to_arrays(mg.sample(model, "a b", steps=1, seed=1))
+    >>> mg.state_records(chain, drift=[0.0, 0.5])[1]["drift"]
+    0.5
+    """
+    count, n = trajectory.ids.shape
+    if wrong := [field for field, values in columns.items() if len(values) != count]:
+        raise ValueError(f"{wrong[0]} has {len(columns[wrong[0]])} values for {count} states; give one a state")
+    more = {field: np.asarray(values).tolist() for field, values in columns.items()}
+    return [{"type": "state", "id": name, "chain": int(trajectory.chain[k]), "step": int(trajectory.step[k]),
+             "tau": float(trajectory.tau[k]), "n": n, "text": trajectory.text[k], "ids": trajectory.ids[k].tolist(),
+             **{field: None if values[k] != values[k] else values[k] for field, values in more.items()}}
+            for k in range(count)]
 
 
 def plot(source: Source | Sequence[Record], kind: str | None = None, threshold: float = 0.5) -> Any:

@@ -66,14 +66,12 @@ class Reporter:
             yield lambda amount: None
             return
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        from mlmglauber.stream.progress import bar
 
         console = Console(stderr=True, no_color=not self.color, force_terminal=self.terminal or None)
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
-                   TimeRemainingColumn())
-        with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
-            task = progress.add_task(printable(description), total=total)
-            yield lambda amount: progress.update(task, advance=amount)
+        with bar(console, description, total, transient=True) as advance:
+            yield advance
 
 
 class CollectingReporter(Reporter):

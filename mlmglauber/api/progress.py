@@ -1,0 +1,24 @@
+"""Progress of the functions for Python: a callback, or a bar."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Progress = Callable[[float], None] | bool | None
+"""True draws a bar on standard error, in a terminal or a notebook; a function is called with each advance."""
+
+
+@contextmanager
+def advancing(progress: Progress, description: str, total: float) -> Iterator[Callable[[float], None]]:
+    """The function to call with each advance."""
+    if callable(progress):
+        yield progress
+    elif progress:
+        from rich.console import Console
+
+        from mlmglauber.stream.progress import bar
+
+        # As a Jupyter console, rich draws with ipywidgets only; notebooks show a bar of text without them.
+        with bar(Console(stderr=True, force_jupyter=False), description, total, transient=False) as advance:
+            yield advance
+    else:
+        yield lambda amount: None
