@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.api.checks import check_choice, check_count, check_sites, check_tau, check_words
-from mlmglauber.api.progress import Progress, advancing
+from mlmglauber.api.progress import Progress, advancing, without_widget_warning
 from mlmglauber.dynamics.chain import Chain, OutputSchedule, in_step_order, run_ahead
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.randomness import drawn_seed
@@ -184,4 +184,5 @@ def open_model(name: str | TableConditional | TextModel, *, tokens: Sequence[str
         return name
     from mlmglauber.models.opening import open_model as open_by_name
 
-    return open_by_name(name, **options)
+    with without_widget_warning():
+        return open_by_name(name, **options)

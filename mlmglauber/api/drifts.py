@@ -2,16 +2,18 @@
 
 from array import array
 from collections.abc import Hashable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.api.chains import Trajectory
+from mlmglauber.api.progress import without_widget_warning
 
 if TYPE_CHECKING:
     from mlmglauber.measures.drift.series import DriftSeries
-    from mlmglauber.models.embedder import Embedded
+    from mlmglauber.models.embedder import Embedded, Embedder
 
 Values = NDArray[np.float64]
 
@@ -49,20 +51,30 @@ def embed(texts: Sequence[str], *, model: str = "all-MiniLM-L6-v2", **options: A
     """Embeddings of texts by a sentence-transformers model, as `mlm-embed` makes them.
 
     options: device, revision, rows, normalize, prompt, prompt_name, dims, trust_remote_code, allow_pickle. Identical
-    texts are embedded once. Returns vectors (T, d) float32, tokens (T,) and truncated (T,), True for a text longer than
-    the model takes. ModelError for a model that cannot be opened, ValueError for one text in the place of a list.
+    texts are embedded once, and the model stays open for the next call. Returns vectors (T, d) float32, tokens (T,) and
+    truncated (T,), True for a text longer than the model takes. ModelError for a model that cannot be opened,
+    ValueError for one text in the place of a list.
     """
     if isinstance(texts, str):
         raise ValueError("texts is one text; give a list of texts")
+    return _embedder(model, **options).encode(list(texts))
+
+
+@lru_cache(maxsize=2)
+def _embedder(model: str, **options: Any) -> "Embedder":
+    """The embedder of a name; opening one takes longer than embedding some hundred texts."""
     from mlmglauber.models.embedder import Embedder
 
-    return Embedder.open(model, **options).encode(list(texts))
+    with without_widget_warning():
+        return Embedder.open(model, **options)
 
 
-def drift(embeddings: NDArray[Any], reference: NDArray[Any] | None = None) -> Values:
-    """1 - cosine similarity of each embedding to a reference, by default the first one.
+def drift(embeddings: NDArray[Any], reference: NDArray[Any] | None = None, *,
+          chains: Sequence[int] | NDArray[np.int64] | None = None) -> Values:
+    """1 - cosine similarity of each embedding to a reference.
 
-    embeddings: (T, d). reference: (d,). Returns (T,), NaN where an embedding is zero or not finite. As in the commands,
+    embeddings: (T, d). reference: (d,), by default the first embedding. chains: (T,) the chain of each embedding, whose
+    first one is then its reference. Returns (T,), NaN where an embedding is zero or not finite. As in the commands,
     embeddings are rounded to float32. ValueError for arrays of another shape.
 
     >>> import numpy as np
@@ -75,11 +87,20 @@ def drift(embeddings: NDArray[Any], reference: NDArray[Any] | None = None) -> Va
     vectors = np.asarray(embeddings, dtype=np.float32)
     if vectors.ndim != 2 or not vectors.size:
         raise ValueError(f"embeddings have the shape {vectors.shape}; give (T, d), one row a text")
+    if chains is not None and (reference is not None or len(chains) != len(vectors)):
+        raise ValueError("chains need one number for each embedding, and no reference")
     start = vectors[0] if reference is None else np.asarray(reference, dtype=np.float32)
     if start.shape != vectors.shape[1:]:
         raise ValueError(f"the reference has the shape {start.shape}, an embedding {vectors.shape[1:]}")
-    known = Reference(start)
-    return np.array([np.nan if (value := known.drift(vector)[0]) is None else value for vector in vectors])
+    names = [0] * len(vectors) if chains is None else [int(chain) for chain in chains]
+    known: dict[int, Reference] = {} if chains is not None else {0: Reference(start)}
+    drifts = np.full(len(vectors), np.nan)
+    for k, (name, vector) in enumerate(zip(names, vectors, strict=True)):
+        if name not in known:
+            known[name] = Reference(vector)
+        value, _ = known[name].drift(vector)
+        drifts[k] = np.nan if value is None else value
+    return drifts
 
 
 def drift_summary(trajectories: Sequence[Trajectory], embeddings: Sequence[NDArray[Any]], *, threshold: float = 0.5,

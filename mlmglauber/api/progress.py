@@ -1,5 +1,6 @@
 """Progress of the functions for Python: a callback, or a bar."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -22,3 +23,11 @@ def advancing(progress: Progress, description: str, total: float) -> Iterator[Ca
             yield advance
     else:
         yield lambda amount: None
+
+
+@contextmanager
+def without_widget_warning() -> Iterator[None]:
+    """Import a library that uses tqdm: in a notebook without ipywidgets, tqdm warns that they are missing."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "IProgress not found")
+        yield

@@ -80,12 +80,15 @@ def plot(source: Source | Sequence[Record], kind: str | None = None, threshold: 
     threshold: the drift at which a hitting time is drawn. ValueError (MlmError) where the records make no picture.
     """
     from mlmglauber.pictures.figure import figure
+    from mlmglauber.pictures.palette import DPI
     from mlmglauber.pictures.records import PictureRecords
 
     drawn = PictureRecords(kind)
     for record in read(source):
         drawn.take(record)
-    return figure(drawn.picture(threshold))
+    made = figure(drawn.picture(threshold))
+    made.set_dpi(DPI)
+    return made
 
 
 def _value(name: str, value: Any) -> Any:

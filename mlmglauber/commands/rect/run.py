@@ -183,9 +183,9 @@ class RectRun:
             proposals = dict(zip(wanted, _propose(model, rows, states, sites), strict=True))
         result: list[list[Rectangle] | None] = [None] * len(blocks)
         for k, block in enumerate(drawn):
-            of_block = {site: row for (place, site), row in proposals.items() if place == k}
+            rows_of = {site: proposals[k, site] for site in np.unique(block.sites).tolist() if (k, site) in proposals}
             with self.io.guard(block.text.place):
-                result[blocks.index(block)] = self._draw(block, of_block)
+                result[blocks.index(block)] = self._draw(block, rows_of)
         return result
 
     def _draw(self, block: _Block, rows: dict[int, Floats]) -> list[Rectangle]:

@@ -72,4 +72,6 @@ def draw_rectangles(how: str, ids: Ids, pairs: Ids, uniforms: NDArray[np.float64
             tokens[where] = draw_tokens(how, int(ids[site]), uniforms[where].tolist(), allowed, row)
         except ValueError as error:
             raise ValueError(f"no alternative at site {site}: {error}") from error
-    return [Rectangle(i, j, ids[i], ids[j], to_a, to_b) for i, j, to_a, to_b in np.hstack([pairs, tokens]).tolist()]
+    present = ids.tolist()
+    return [Rectangle(i, j, present[i], present[j], to_a, to_b)
+            for i, j, to_a, to_b in np.hstack([pairs, tokens]).tolist()]
