@@ -22,29 +22,29 @@ class DriftSummary(NamedTuple):
     """Drift of the chains of one temperature and length, as a row of the table of `mlm-drift --summary`.
 
     tau: temperature. n: number of sites. chains, texts: their numbers. plateau: mean drift over the second halves of
-    the chains, with the 95 % interval over texts plateau_low, plateau_high, None for fewer than 4 texts. frozen:
-    number of chains whose drift is constant there. hits: number of chains whose drift reached the threshold. median:
-    Kaplan-Meier median of their hitting times in steps, with its interval; None where over half are censored.
-    median_at_least: its lower end where states are some steps apart. c: that of median = c n ln n. rhat_rank, ess_bulk:
-    diagnostics of the distances to one text that is the same for all chains (see diagnose), None where undefined.
+    the chains, with the 95 % interval over texts plateau_low, plateau_high, for 4 texts or more. frozen: number of
+    chains whose drift is constant there. hits: number of chains whose drift reached the threshold. median: Kaplan-Meier
+    median of their hitting times in steps, with its interval, unless over half are censored. median_at_least: its lower
+    end where states are some steps apart. c: that of median = c n ln n. rhat_rank, ess_bulk: diagnostics of the
+    distances to one text that is the same for all chains (see diagnose). A number that is not known is NaN.
     """
 
     tau: float
     n: int
     chains: int
     texts: int
-    plateau: float | None
-    plateau_low: float | None
-    plateau_high: float | None
+    plateau: float
+    plateau_low: float
+    plateau_high: float
     frozen: int
     hits: int
-    median: float | None
-    median_low: float | None
-    median_high: float | None
-    median_at_least: float | None
-    c: float | None
-    rhat_rank: float | None
-    ess_bulk: float | None
+    median: float
+    median_low: float
+    median_high: float
+    median_at_least: float
+    c: float
+    rhat_rank: float
+    ess_bulk: float
 
 
 def embed(texts: Sequence[str], *, model: str = "all-MiniLM-L6-v2", **options: Any) -> "Embedded":
@@ -134,12 +134,18 @@ def drift_summary(trajectories: Sequence[Trajectory], embeddings: Sequence[NDArr
     rows = []
     for (_, tau, n), chains in grouped(series, lambda chain: (None, chain.tau, chain.n)):
         found = of_group(chains, [threshold])
-        hitting, (mixed, plateau) = found.hitting[0], (found.diagnostics.diagnostics, found.plateau)
+        plateau, hitting, mixed = found.plateau, found.hitting[0], found.diagnostics.diagnostics
+        median = hitting.median
         rows.append(DriftSummary(
-            tau, n, found.chains, found.texts, plateau.value, plateau.low, plateau.high, found.frozen, hitting.hits,
-            hitting.median.value, hitting.median.low, hitting.median.high, hitting.median_at_least, hitting.c.value,
-            mixed and mixed.rhat_rank, mixed and mixed.ess_bulk))
+            tau, n, found.chains, found.texts, _known(plateau.value), _known(plateau.low), _known(plateau.high),
+            found.frozen, hitting.hits, _known(median.value), _known(median.low), _known(median.high),
+            _known(hitting.median_at_least), _known(hitting.c.value), _known(mixed and mixed.rhat_rank),
+            _known(mixed and mixed.ess_bulk)))
     return rows
+
+
+def _known(value: float | None) -> float:
+    return np.nan if value is None else float(value)
 
 
 def _series(trajectory: Trajectory, vectors: NDArray[Any], text: str, every_change: bool,

@@ -167,10 +167,10 @@ def test_a_drift_summary_is_that_of_the_command(folder, model, options):
             record["tau"], 3, 10, 5, record["frozen_chains"])
         assert (row.plateau, row.plateau_low, row.plateau_high) == pytest.approx(
             (record["plateau"], record["plateau_low"], record["plateau_high"]))
-        assert (row.hits, row.median, row.median_low, row.median_high, row.median_at_least, row.c) == tuple(
-            hitting[name] for name in ("hits", "median", "median_low", "median_high", "median_at_least", "c"))
-        assert row.ess_bulk == pytest.approx(record["diagnostics"]["ess_bulk"])
-        assert row.rhat_rank == pytest.approx(record["diagnostics"]["rhat_rank"])
+        assert row.hits == hitting["hits"]
+        expected = [hitting[name] for name in ("median", "median_low", "median_high", "median_at_least", "c")]
+        expected += [record["diagnostics"][name] for name in ("rhat_rank", "ess_bulk")]
+        assert row[-7:] == pytest.approx([np.nan if value is None else value for value in expected], nan_ok=True)
 
 
 def test_drift_from_the_start_of_each_chain():
@@ -187,7 +187,7 @@ def test_state_records_are_those_of_the_command_and_make_a_picture(folder, model
         assert record["drift"] == drift
         assert {key: record[key] for key in ("type", "id", "chain", "step", "tau", "n", "text", "ids")} == {
             key: expected[key] for key in ("type", "id", "chain", "step", "tau", "n", "text", "ids")}
-    assert mg.plot(found).axes[0].get_title("left") == "n = 3: median and quartiles of chains"
+    assert mg.plot(found).axes[0].get_ylabel() == "drift (1 − cosine)"
     traps = answer("traps --no-model --min-steps 3", b"".join(orjson.dumps(record) + b"\n" for record in found), folder)
     assert traps.of("trap")
 
@@ -273,7 +273,7 @@ def test_records_are_loaded_as_columns_or_as_a_frame(folder, monkeypatch):
     lambda model: mg.exact(model, "c b a", words=["a", "b"], steps=[1]),
     lambda model: mg.meeting_times(model, [("a b", "b b")], allow="ab"),
     lambda model: mg.variation_bound(mg.meeting_times(model, [(TEXT, "b b b")], seed=1), [0]),
-    lambda model: mg.variation_bound(mg.meeting_times(model, [(TEXT, TEXT)], lag=2, max_steps=1, tau=0.1, seed=1), [0]),
+    lambda model: mg.variation_bound(mg.meeting_times(model, [(TEXT, "c c c")], lag=2, max_steps=1, seed=1), [0]),
     lambda model: mg.variation_bound(mg.meeting_times(model, [(TEXT, TEXT)], lag=2, seed=1), [-1]),
     lambda model: mg.variation_bound(mg.meeting_times(model, [(TEXT, TEXT)], lag=2, seed=1), [1], texts=["a", "b"]),
     lambda model: mg.drift(np.ones((2, 3)), np.ones(3), chains=[0, 1]),

@@ -19,7 +19,7 @@ spec = importlib.util.spec_from_file_location("notebook_build", FOLDER / "build.
 build = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(build)
 
-SMALLER = {"sweeps=8": "sweeps=4", "horizon=10": "horizon=1", "* 100, tau=1.0": "* 4, tau=1.0", "count=30": "count=2"}
+SMALLER = {"sweeps=8": "sweeps=2", "horizon=10": "horizon=1", "* 100, tau=1.0": "* 4, tau=1.0", "count=30": "count=2"}
 """Sizes of the tour and those of `make test`, which does not compare what the changed cells and the cells that use them
 print."""
 DEPENDENT = ("drift_summary", "mg.rectangles", "mg.meeting_times")
