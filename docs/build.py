@@ -14,8 +14,8 @@ HERE = Path(__file__).parent
 DATE = "December 3, 2026"
 INTRODUCTION = """The package has a function for each command. Functions take a model, texts or arrays and plain \
 arguments, return arrays and NamedTuples, and print nothing. The same seed gives the same chain as the command does. \
-Log-probabilities are in nats, times in steps. A wrong argument raises ValueError or MlmError, the error of the \
-package."""
+Log-probabilities are in nats, times in steps. A wrong argument raises ValueError; a model or a file \
+that cannot be read raises ModelError or InputError of mlmglauber.stream.errors."""
 EXAMPLE = """\
 import mlmglauber as mg
 

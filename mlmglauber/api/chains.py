@@ -2,12 +2,13 @@
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.api.checks import check_choice, check_count, check_sites, check_tau, check_words
+from mlmglauber.api.checks import check_choice, check_count, check_sites, check_tau, check_words, python_errors
 from mlmglauber.api.progress import Progress, advancing, without_widget_warning
 from mlmglauber.dynamics.chain import Chain, OutputSchedule, in_step_order, run_ahead
 from mlmglauber.dynamics.engine import Engine
@@ -59,11 +60,15 @@ def token_ids(model: TextModel, text: Text) -> list[int]:
 
     ValueError for a text that is empty or longer than the model takes, and for ids that are no state.
     """
-    ids = model.encode(text) if isinstance(text, str) else [int(token) for token in text]
+    if isinstance(model, str):
+        raise ValueError(f"the model is {model!r}; open it with open_model first")
+    if not isinstance(text, str) and any(not isinstance(token, Integral) for token in np.atleast_1d(text).tolist()):
+        raise ValueError(f"the text is {text!r}; give a text, or a list of token ids")
+    ids = model.encode(text) if isinstance(text, str) else [int(token) for token in np.atleast_1d(text)]
     if not ids:
-        raise ValueError("the text has no token")
+        raise ValueError("the text has no token; give at least one word")
     if len(ids) > model.max_sites:
-        raise ValueError(f"the text has {len(ids)} tokens, the model takes {model.max_sites}")
+        raise ValueError(f"the text has {len(ids)} tokens, the model takes {model.max_sites}; give a shorter one")
     model.check_ids(ids)
     return ids
 
@@ -73,6 +78,7 @@ def restricted_model(model: TextModel, allow: Sequence[str] | None) -> TextModel
     return model if allow is None else RestrictedModel(model, tokens_of(model, check_words("allow", allow), "allow"))
 
 
+@python_errors()
 def sample(model: TextModel, text: Text, *, tau: float = 1.0, steps: int | None = None, sweeps: int | None = None,
            chains: int = 1, every: int | None = 1, burn_in: int = 0, scan: str = "random",
            freeze: Sequence[int] = (), allow: Sequence[str] | None = None, seed: int | None = None, name: str = "0",
@@ -112,8 +118,8 @@ def sample(model: TextModel, text: Text, *, tau: float = 1.0, steps: int | None 
     engine.precision.measure([tau])
     schedule = OutputSchedule(burn_in + steps, 0 if every is None else every, burn_in)
     seed = drawn_seed() if seed is None else seed
-    group = [Chain(ids, tau=tau, seed=seed, record=name, number=number, schedule=schedule, scan=scan, frozen=freeze)
-             for number in range(chains)]
+    group = [Chain(ids, tau=tau, seed=seed, record=str(name), number=number, schedule=schedule, scan=scan,
+                   frozen=freeze) for number in range(chains)]
     for chain in group:
         chain.begin()
     return _states(model, engine, group, progress)
@@ -149,7 +155,7 @@ def states_to_arrays(states: Iterator[State] | Sequence[State]) -> Trajectory:
     """
     rows = list(states)
     if not rows:
-        raise ValueError("no states")
+        raise ValueError("no states; give what sample yields")
     if len({len(state.ids) for state in rows}) > 1:
         raise ValueError("the states have different numbers of tokens; convert each length by itself")
     return Trajectory(np.array([state.step for state in rows]), np.array([state.tau for state in rows], dtype=float),
@@ -158,6 +164,7 @@ def states_to_arrays(states: Iterator[State] | Sequence[State]) -> Trajectory:
                       np.array([np.nan if state.logp_new is None else state.logp_new for state in rows]))
 
 
+@python_errors()
 def open_model(name: str | TableConditional | TextModel, *, tokens: Sequence[str] | None = None,
                **options: Any) -> TextModel:
     """The model of a name: "tiny-en" (bundled), a table FILE.json, a directory, or a name on the model hub.
@@ -181,7 +188,11 @@ def open_model(name: str | TableConditional | TextModel, *, tokens: Sequence[str
         digest = hashlib.sha256(b"".join(table.tobytes() for table in name.tables)).hexdigest()[:16]
         return TableText(name, words, "table", digest)
     if not isinstance(name, str):
+        if not hasattr(name, "log_probs"):
+            raise ValueError(f"the model is {name!r}; give its name, a TableConditional, or an open model")
         return name
+    if "rows" in options and options["rows"] != "auto":
+        check_count("rows", options["rows"], 1)
     from mlmglauber.models.opening import open_model as open_by_name
 
     with without_widget_warning():

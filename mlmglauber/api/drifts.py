@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.api.chains import Trajectory
+from mlmglauber.api.checks import python_errors
 from mlmglauber.api.progress import without_widget_warning
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class DriftSummary(NamedTuple):
     ess_bulk: float
 
 
+@python_errors()
 def embed(texts: Sequence[str], *, model: str = "all-MiniLM-L6-v2", **options: Any) -> "Embedded":
     """Embeddings of texts by a sentence-transformers model, as `mlm-embed` makes them.
 
@@ -57,6 +59,8 @@ def embed(texts: Sequence[str], *, model: str = "all-MiniLM-L6-v2", **options: A
     """
     if isinstance(texts, str):
         raise ValueError("texts is one text; give a list of texts")
+    if any(not isinstance(text, str) for text in texts):
+        raise ValueError("an item of texts is not a text; give a list of texts")
     return _embedder(model, **options).encode(list(texts))
 
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.api.chains import State, Text, token_ids
-from mlmglauber.api.checks import check_choice, check_count, check_sites, check_tau, check_words
+from mlmglauber.api.chains import State, Text, Trajectory, token_ids
+from mlmglauber.api.checks import check_choice, check_count, check_sites, check_tau, check_words, python_errors
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.models.conditionals import Ids, TextModel
 
@@ -58,6 +58,7 @@ class Influence(NamedTuple):
     alpha_spectral: float
 
 
+@python_errors()
 def rectangle(model: TextModel, text: Text, first: Change, second: Change, *, tau: float = 1.0) -> RectangleDelta:
     """The rectangle of two changes of a text: what the two orders of making them disagree on, in nats.
 
@@ -74,8 +75,10 @@ def rectangle(model: TextModel, text: Text, first: Change, second: Change, *, ta
 
     ids = np.array(token_ids(model, text), dtype=np.int64)
     check_tau(tau, zero=False)
+    if any(not isinstance(change, tuple | list) or len(change) != 2 for change in (first, second)):
+        raise ValueError("a change is (site, word); give two of them")
     i, j = first[0], second[0]
-    check_sites("the sites of the changes", (i, j), len(ids))
+    check_sites("sites", (i, j), len(ids))
     a, b = (token_of(model, word, int(ids[site])) if isinstance(word, str) else int(word)
             for site, word in (first, second))
     for token in (int(ids[i]), int(ids[j]), a, b):
@@ -88,6 +91,7 @@ def rectangle(model: TextModel, text: Text, first: Change, second: Change, *, ta
     return RectangleDelta(i, j, (one.a, one.b, a, b), float(delta[0]))
 
 
+@python_errors()
 def rectangles(model: TextModel, text: Text, *, count: int = 20, draw: str = "conditional", gap: int | None = None,
                tau: float = 1.0, seed: int | None = None, name: str = "0") -> RectangleDeltas:
     """Rectangles at drawn pairs of sites with drawn alternatives, as `mlm-rect` draws them for a text named `name`.
@@ -110,7 +114,7 @@ def rectangles(model: TextModel, text: Text, *, count: int = 20, draw: str = "co
         check_count("gap", gap, 1)
     ids = np.array(token_ids(model, text), dtype=np.int64)
     seed = drawn_seed() if seed is None else seed
-    uniforms = Stream(seed, name, 0, "rectangle").uniforms(0, 4 * count).reshape(-1, 4)
+    uniforms = Stream(seed, str(name), 0, "rectangle").uniforms(0, 4 * count).reshape(-1, 4)
     pairs = draw_sites(uniforms[:, :2], np.flatnonzero(model.allowed[ids]), gap)
     rows = Rows(model, model.rows)
     sites: list[int] = [] if draw == "uniform" else np.unique(pairs).tolist()
@@ -121,6 +125,7 @@ def rectangles(model: TextModel, text: Text, *, count: int = 20, draw: str = "co
     return RectangleDeltas(pairs, tokens, measure(rows, asked, tau).delta)
 
 
+@python_errors()
 def influence(model: TextModel, text: Text, *, tau: float = 1.0, replacements: int = 4, draw: str = "conditional",
               seed: int | None = None, name: str = "0") -> Influence:
     """How much a change at each site moves the conditional at each other site, as `mlm-influence` estimates it.
@@ -146,12 +151,13 @@ def influence(model: TextModel, text: Text, *, tau: float = 1.0, replacements: i
     sites = np.arange(n)
     base = site_rows(model, ids, sites)
     check_rows(base)
-    uniforms = Stream(seed, name, 0, "replacement").uniforms(0, n * replacements).reshape(n, replacements)
+    uniforms = Stream(seed, str(name), 0, "replacement").uniforms(0, n * replacements).reshape(n, replacements)
     changes = draw_changes(draw, base, ids, model.allowed, uniforms, tau)
     matrix = compare(model, ids, sites, base, changes, [tau]).matrix(0)
     return Influence(matrix, *alphas(matrix))
 
 
+@python_errors()
 def exact(model: TextModel, text: Text, *, words: Sequence[str], sites: Sequence[int] | None = None, tau: float = 1.0,
           eps: float = 0.25, steps: Sequence[int] = (), max_states: int = 20_000) -> "Exact":
     """The chain over all states that some words make at some sites, solved without sampling.
@@ -177,9 +183,11 @@ def exact(model: TextModel, text: Text, *, words: Sequence[str], sites: Sequence
         raise ValueError(f"eps is {eps}; a distance of total variation is between 0 and 1")
     for step in steps:
         check_count("steps", step, 0)
-    chosen = list(range(len(ids))) if sites is None else sorted(sites)
+    chosen = list(range(len(ids))) if sites is None else sites
     check_sites("sites", chosen, len(ids))
-    space = Restriction(ids, chosen, [tokens_of(model, check_words("words", words), "words")] * len(chosen))
+    if not len(chosen):
+        raise ValueError("sites is empty, so no token can change; give a site")
+    space = Restriction(ids, sorted(chosen), [tokens_of(model, check_words("words", words), "words")] * len(chosen))
     if space.states > max_states:
         raise ValueError(f"{space.states} states, max_states is {max_states}; give fewer words or sites")
     start = space.place(ids.tolist())
@@ -189,6 +197,7 @@ def exact(model: TextModel, text: Text, *, words: Sequence[str], sites: Sequence
     return found
 
 
+@python_errors()
 def margins(model: TextModel, text: Text, *, tau: float = 1.0) -> "Margins":
     """How far each token of a text is above its rivals, in nats, and how long a chain stays in the text.
 
@@ -210,6 +219,7 @@ def margins(model: TextModel, text: Text, *, tau: float = 1.0) -> "Margins":
     return margins_of(decided_rows(model, ids, np.arange(len(ids))), ids, tau, int(model.allowed.sum()))
 
 
+@python_errors()
 def traps(states: Iterable[State], *, radius: int = 1, min_steps: int = 100) -> "list[tuple[int, Trap]]":
     """The traps of chains: stretches in which a chain stays within `radius` changed tokens of one state.
 
@@ -227,6 +237,8 @@ def traps(states: Iterable[State], *, radius: int = 1, min_steps: int = 100) -> 
 
     check_count("radius", radius, 0)
     check_count("min_steps", min_steps, 1)
+    if isinstance(states, Trajectory):
+        raise ValueError("the states are arrays, which do not say what changed; give the states that sample yields")
     trackers: dict[int, Tracker] = {}
     last: dict[int, Ids] = {}
     found: list[tuple[int, Trap]] = []

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.api.chains import Text, restricted_model, token_ids
-from mlmglauber.api.checks import check_choice, check_count, check_tau
+from mlmglauber.api.checks import check_choice, check_count, check_tau, python_errors
 from mlmglauber.api.progress import Progress, advancing
 from mlmglauber.dynamics.coupled_chains import coupled_chains
 from mlmglauber.dynamics.coupled_engine import CoupledEngine
@@ -33,6 +33,7 @@ class MeetingTimes(NamedTuple):
     lag: int
 
 
+@python_errors()
 def meeting_times(model: TextModel, pairs: Sequence[tuple[Text, Text]], *, tau: float = 1.0,
                   coupling: str = "maximal", max_steps: int | None = None, horizon: float = 25.0, lag: int = 0,
                   allow: Sequence[str] | None = None, seed: int | None = None, names: Sequence[str] | None = None,
@@ -74,7 +75,7 @@ def meeting_times(model: TextModel, pairs: Sequence[tuple[Text, Text]], *, tau: 
     for k, texts in enumerate(pairs):
         both = [token_ids(model, text) for text in texts]
         n = min(map(len, both))
-        name = f"{2 * k}+{2 * k + 1}" if names is None else names[k]
+        name = f"{2 * k}+{2 * k + 1}" if names is None else str(names[k])
         groups.append(coupled_chains([ids[:n] for ids in both], name=name, number=0, tau=tau, seed=seed,
                                      coupling=coupling, steps=max_steps or budget(n, horizon),
                                      vocab=model.vocab_size, lag=lag))
@@ -132,7 +133,7 @@ def variation_bound(times: MeetingTimes, steps: Sequence[int] | NDArray[np.int64
         raise ValueError(f"{int(times.censored.sum())} of {len(times.steps)} pairs did not meet, so there is no bound; "
                          "run them for more steps")
     if not len(times.steps):
-        raise ValueError("no pairs")
+        raise ValueError("no pairs; give at least one")
     if texts is not None and len(texts) != len(times.steps):
         raise ValueError(f"{len(texts)} texts for {len(times.steps)} pairs; give one text a pair")
     for step in steps:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.api.chains import Trajectory
+from mlmglauber.api.checks import check_choice, python_errors
 from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.records import Record, parse
 from mlmglauber.stream.vectors import unpack
@@ -16,6 +17,7 @@ Source = str | PathLike[str] | Iterable[Record]
 """The name of a file of JSON Lines (plain or gzip), or records."""
 
 
+@python_errors()
 def load(source: Source, kind: str | None = None) -> Any:
     """The records of one type as columns: a pandas DataFrame where pandas is installed, else a dict of numpy arrays.
 
@@ -46,6 +48,8 @@ def load(source: Source, kind: str | None = None) -> Any:
 def read(source: Source) -> list[Record]:
     """All records of a file, or the records themselves; RecordError for a line that is no record."""
     if not isinstance(source, (str, PathLike)):
+        if not isinstance(source, Iterable):
+            raise ValueError(f"the source is {source!r}; give the name of a file, or records")
         return list(source)
     records = (parse(line, plain_text=False) for line in Lines([str(source)]))
     return [record for record in records if record is not None]
@@ -73,18 +77,25 @@ def state_records(trajectory: Trajectory, *, name: str = "0", **columns: Sequenc
             for k in range(count)]
 
 
+@python_errors()
 def plot(source: Source | Sequence[Record], kind: str | None = None, threshold: float = 0.5) -> Any:
     """The picture of `mlm-plot` as a matplotlib figure.
 
     kind: what is drawn ("drift", "phase", "rectangles", "residence", ...), by default what the records are of.
-    threshold: the drift at which a hitting time is drawn. ValueError (MlmError) where the records make no picture.
+    threshold: the drift at which a hitting time is drawn. ValueError where the records make no picture.
     """
     from mlmglauber.pictures.figure import figure
+    from mlmglauber.pictures.kinds import KINDS
     from mlmglauber.pictures.palette import DPI
     from mlmglauber.pictures.records import PictureRecords
 
+    if kind is not None:
+        check_choice("kind", kind, list(KINDS))
+    records = read(source)
+    if not records:
+        raise ValueError("no records; give a file or a list of them")
     drawn = PictureRecords(kind)
-    for record in read(source):
+    for record in records:
         drawn.take(record)
     made = figure(drawn.picture(threshold))
     made.set_dpi(DPI)
