@@ -87,6 +87,7 @@ def sample(model: TextModel, text: Text, *, tau: float = 1.0, steps: int | None 
 
     The token v at site i has probability proportional to p(v | the other tokens)^(1/tau). A seed gives the same
     chains as `mlm-sample --seed` on an input whose id is `name`; a text without an id is named by its place, "0".
+    Texts of one name and seed share their random numbers, so give the texts of one experiment different names.
 
     tau: temperature; 0 takes the likeliest token. steps or sweeps: length of the chains; by default 100 sweeps of n
     steps. every: yield every so many steps, None for the states that differ from the one before. freeze: sites that

@@ -97,9 +97,7 @@ def plot(source: Source | Sequence[Record], kind: str | None = None, threshold: 
     drawn = PictureRecords(kind)
     for record in records:
         drawn.take(record)
-    made = figure(drawn.picture(threshold))
-    made.set_dpi(DPI)
-    return made
+    return figure(drawn.picture(threshold), DPI)
 
 
 def _value(name: str, value: Any) -> Any:

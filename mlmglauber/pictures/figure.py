@@ -45,14 +45,17 @@ def style() -> Iterator[None]:
         yield
 
 
-def figure(picture: Picture) -> "Figure":
-    """A figure with the panels of a picture one below the other, WIDTH inches wide."""
+def figure(picture: Picture, dpi: float | None = None) -> "Figure":
+    """A figure with the panels of a picture one below the other, WIDTH inches wide.
+
+    dpi: dots per inch for those who show or save the figure by themselves, by default that of matplotlib.
+    """
     from matplotlib.figure import Figure
 
     across = _across(picture)
     heights = [_height(panel) + _beside(panel, across) for panel in picture.panels]
     with style():
-        made = Figure(figsize=(WIDTH, sum(heights)), layout="constrained")
+        made = Figure(figsize=(WIDTH, sum(heights)), layout="constrained", dpi=dpi)
         axes = list(made.subplots(len(heights), squeeze=False, gridspec_kw={"height_ratios": heights})[:, 0])
         mapped = [_draw(place, panel, across) for panel, place in zip(picture.panels, axes, strict=True)]
         _bars(made, picture.panels, axes, mapped)

@@ -397,6 +397,11 @@ import mlmglauber as mg
 model = mg.open_model("tiny-en")
 texts: list[str] = [state.text for state in mg.sample(model, "the cat", steps=5)]
 times = mg.meeting_times(model, [("a b", "c d")], tau=2.0)
+summary: list[mg.DriftSummary] = mg.drift_summary([mg.states_to_arrays(mg.sample(model, "a", steps=5))], [])
+print(mg.margins(model, "the cat").gamma.shape, mg.variation_bound(times, [0, 1]).bound.min(), summary[0].plateau + 1)
+print(mg.traps(mg.sample(model, "a", progress=True))[0][1].residence, mg.drift(mg.embed(["a"]).vectors).tolist())
+exact = mg.exact(model, "the cat", words=["a"], steps=range(3)).distances
+assert exact is not None and exact[0] < 1
 print(times.steps.max(), mg.rectangle(model, "the cat", (0, "a"), (1, "dog")).delta + 1.0)
 """)
     done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(user)],

@@ -38,7 +38,8 @@ class Exact(NamedTuple):
     """An exact solution. A field that is not known is None, and `reasons` has the reason under the field's name.
 
     law: (S,) the stationary distribution. error: its estimated error in total variation, |mu P - mu|_1 / (1 -
-    |lambda_2|); None after an elimination, which has nearly all digits whatever the gap. influences: (n, n) c_ij.
+    |lambda_2|); None after an elimination, which has nearly all digits whatever the gap. second: the second largest
+    eigenvalue. mixing: mixing times in steps. influences: (n, n) c_ij.
     alpha: their largest row sum; spectral_radius: their spectral radius. bound: mixing_bound of alpha.
     entropy_production: nats per step. scan_tv: total variation between the stationary distributions of the random and
     the systematic scan. escape: (S,) probability that one step leaves a state, the inverse of its mean residence.
