@@ -1,7 +1,7 @@
 """Chains in Python: models and Glauber chains of texts."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.api.checks import check_choice, check_count, check_sites, check_tau, check_words, python_errors
-from mlmglauber.api.progress import Progress, advancing, without_widget_warning
+from mlmglauber.api.progress import Progress, advancing, close_at_exit, without_widget_warning
 from mlmglauber.dynamics.chain import Chain, OutputSchedule, in_step_order, run_ahead
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.randomness import drawn_seed
@@ -123,10 +123,13 @@ def sample(model: TextModel, text: Text, *, tau: float = 1.0, steps: int | None 
                    frozen=freeze) for number in range(chains)]
     for chain in group:
         chain.begin()
-    return _states(model, engine, group, progress)
+    states = _states(model, engine, group, progress)
+    if progress is True:
+        close_at_exit(states)
+    return states
 
 
-def _states(model: TextModel, engine: Engine, group: list[Chain], progress: Progress) -> Iterator[State]:
+def _states(model: TextModel, engine: Engine, group: list[Chain], progress: Progress) -> Generator[State]:
     with advancing(progress, "steps", group[0].schedule.last * len(group)) as advance:
         while True:
             for k, event in in_step_order(group):

@@ -1,8 +1,11 @@
 """Progress of the functions for Python: a callback, or a bar."""
 
+import atexit
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from typing import Any
+from weakref import ref
 
 Progress = Callable[[float], None] | bool | None
 """True draws a bar on standard error, in a terminal or a notebook; a function is called with each advance."""
@@ -23,6 +26,16 @@ def advancing(progress: Progress, description: str, total: float) -> Iterator[Ca
             yield advance
     else:
         yield lambda amount: None
+
+
+def close_at_exit(states: Generator[Any]) -> None:
+    """Close a generator before the interpreter takes apart what its bar needs, where it is left unfinished."""
+    known = ref(states)
+
+    @atexit.register
+    def close() -> None:
+        if (left := known()) is not None:
+            left.close()
 
 
 @contextmanager

@@ -381,6 +381,16 @@ def test_a_bar_shows_progress_on_standard_error(model, capfd):
     assert "1/1" in err
 
 
+def test_a_bar_that_is_left_unfinished_ends_without_a_traceback(folder):
+    """The states are kept in rich's own module, which the interpreter takes apart together with what a bar needs."""
+    code = ("import mlmglauber as mg, rich.console;"
+            "rich.console.kept = mg.sample(mg.open_model('inc.json'), 'a b a', steps=50, progress=True);"
+            "next(rich.console.kept)")
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+
+
 def test_the_package_imports_at_once():
     code = "import sys, mlmglauber; dir(mlmglauber); sys.exit('numpy' in sys.modules or 'click' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
