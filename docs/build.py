@@ -5,17 +5,16 @@ A test compares both files with what this script makes.
 
 import inspect
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
-
-import mlmglauber as mg
 
 HERE = Path(__file__).parent
 DATE = "December 3, 2026"
 INTRODUCTION = """The package has a function for each command. Functions take a model, texts or arrays and plain \
 arguments, return arrays and NamedTuples, and print nothing. The same seed gives the same chain as the command does. \
-Log-probabilities are in nats, times in steps. A wrong argument raises ValueError or MlmError, the error of the \
-package."""
+Log-probabilities are in nats, times in steps. A wrong argument raises ValueError; a model or a file \
+that cannot be read raises ModelError or InputError of mlmglauber.stream.errors."""
 EXAMPLE = """\
 import mlmglauber as mg
 
@@ -24,13 +23,27 @@ for state in mg.sample(model, "the cat sat on the mat", tau=0.5, steps=200, seed
     print(state.step, state.text)
 """
 FUNCTIONS = ("open_model", "sample", "states_to_arrays", "rectangle", "rectangles", "influence", "meeting_times",
-             "exact", "traps", "embed", "drift", "diagnose", "load", "plot")
-CLASSES = ("TableConditional", "State", "Trajectory", "MeetingTimes")
+             "variation_bound", "exact", "traps", "margins", "embed", "drift", "drift_summary", "diagnose", "load",
+             "state_records", "plot")
+CLASSES = ("TableConditional", "State", "Trajectory", "MeetingTimes", "VariationBound", "DriftSummary")
+RESULTS = {
+    "mlmglauber.api.measures": ("RectangleDelta", "RectangleDeltas", "Influence"),
+    "mlmglauber.measures.exact.solve": ("Exact", "Rectangles", "Basin"),
+    "mlmglauber.measures.exact.mixing": ("Second", "Mixing"),
+    "mlmglauber.measures.traps.tracker": ("Trap", "Flicker"),
+    "mlmglauber.measures.traps.margins": ("Margins",),
+    "mlmglauber.models.embedder": ("Embedded",),
+    "mlmglauber.measures.statistics.diagnostics": ("Diagnostics",),
+}
+"""What functions return that is no public name, by module."""
+SECTIONS = (("Functions", FUNCTIONS), ("Classes", CLASSES),
+            ("Results", tuple(name for names in RESULTS.values() for name in names)))
 
 
 def parts(name: str) -> tuple[str, list[str], str]:
-    """(signature, paragraphs, examples) of a public name."""
-    value: Any = getattr(mg, name)
+    """(signature, paragraphs, examples) of a public name or of a result."""
+    module = next((module for module, names in RESULTS.items() if name in names), "mlmglauber")
+    value: Any = getattr(import_module(module), name)
     text = inspect.getdoc(value) or ""
     prose, _, examples = text.partition(">>> ")
     paragraphs = [" ".join(part.split()) for part in prose.split("\n\n") if part.strip()]
@@ -73,7 +86,7 @@ def markdown() -> str:
     """The text of docs/python.md."""
     text = ["# mlmglauber in Python", "", "Made by docs/build.py from the docstrings.", "", INTRODUCTION, "",
             "```python", EXAMPLE.rstrip(), "```", ""]
-    for title, names in (("Functions", FUNCTIONS), ("Classes", CLASSES)):
+    for title, names in SECTIONS:
         text += [f"## {title}", ""]
         for name in names:
             heading, paragraphs, examples = parts(name)
@@ -88,8 +101,8 @@ def manual() -> str:
     text = [r'.\" Made by docs/build.py from the docstrings.', f".Dd {DATE}", ".Dt MLM-API 7", ".Os mlmglauber",
             ".Sh NAME", ".Nm mlm-api", ".Nd the functions of mlmglauber for Python", ".Sh DESCRIPTION",
             *sentences(INTRODUCTION), *literal(EXAMPLE)]
-    for title, names in (("FUNCTIONS", FUNCTIONS), ("CLASSES", CLASSES)):
-        text.append(f".Sh {title}")
+    for title, names in SECTIONS:
+        text.append(f".Sh {title.upper()}")
         for name in names:
             heading, paragraphs, examples = parts(name)
             text += [f".Ss {name}", *literal(wrapped(heading, 78))]

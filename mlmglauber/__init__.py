@@ -10,35 +10,31 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mlmglauber.api.chains import (
-        MeetingTimes,
-        State,
-        Trajectory,
-        meeting_times,
-        open_model,
-        sample,
-        states_to_arrays,
-    )
-    from mlmglauber.api.measures import drift, embed, exact, influence, rectangle, rectangles, traps
-    from mlmglauber.api.records import load, plot
+    from mlmglauber.api.chains import State, Trajectory, open_model, sample, states_to_arrays
+    from mlmglauber.api.drifts import DriftSummary, drift, drift_summary, embed
+    from mlmglauber.api.measures import exact, influence, margins, rectangle, rectangles, traps
+    from mlmglauber.api.meetings import MeetingTimes, VariationBound, meeting_times, variation_bound
+    from mlmglauber.api.records import load, plot, state_records
     from mlmglauber.measures.statistics.diagnostics import diagnose
     from mlmglauber.models.conditionals import TableConditional
 
 __version__ = "0.1.0"
 
 _PLACES = {
-    "mlmglauber.api.chains": ("MeetingTimes", "State", "Trajectory", "meeting_times", "open_model", "sample",
-                              "states_to_arrays"),
-    "mlmglauber.api.measures": ("drift", "embed", "exact", "influence", "rectangle", "rectangles", "traps"),
-    "mlmglauber.api.records": ("load", "plot"),
+    "mlmglauber.api.chains": ("State", "Trajectory", "open_model", "sample", "states_to_arrays"),
+    "mlmglauber.api.drifts": ("DriftSummary", "drift", "drift_summary", "embed"),
+    "mlmglauber.api.measures": ("exact", "influence", "margins", "rectangle", "rectangles", "traps"),
+    "mlmglauber.api.meetings": ("MeetingTimes", "VariationBound", "meeting_times", "variation_bound"),
+    "mlmglauber.api.records": ("load", "plot", "state_records"),
     "mlmglauber.measures.statistics.diagnostics": ("diagnose",),
     "mlmglauber.models.conditionals": ("TableConditional",),
 }
 """The module of each public name. It is imported when the name is first used, so that the package imports at once."""
 
 __all__ = [
-    "MeetingTimes", "State", "TableConditional", "Trajectory", "diagnose", "drift", "embed", "exact", "influence",
-    "load", "meeting_times", "open_model", "plot", "rectangle", "rectangles", "sample", "states_to_arrays", "traps",
+    "DriftSummary", "MeetingTimes", "State", "TableConditional", "Trajectory", "VariationBound", "diagnose", "drift",
+    "drift_summary", "embed", "exact", "influence", "load", "margins", "meeting_times", "open_model", "plot",
+    "rectangle", "rectangles", "sample", "state_records", "states_to_arrays", "traps", "variation_bound",
 ]
 
 

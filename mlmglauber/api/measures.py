@@ -1,20 +1,20 @@
-"""Measures in Python: rectangles, influences, exact small chains, traps, embeddings, drift."""
+"""Measures in Python: rectangles, influences, exact small chains, traps and their margins."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.api.chains import State, Text, token_ids
-from mlmglauber.api.checks import check_choice, check_count, check_sites, check_tau, check_words
+from mlmglauber.api.chains import State, Text, Trajectory, token_ids
+from mlmglauber.api.checks import check_choice, check_count, check_sites, check_tau, check_words, python_errors
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.models.conditionals import Ids, TextModel
 
 if TYPE_CHECKING:
     from mlmglauber.measures.exact.solve import Exact
+    from mlmglauber.measures.traps.margins import Margins
     from mlmglauber.measures.traps.tracker import Trap
-    from mlmglauber.models.embedder import Embedded
 
 Values = NDArray[np.float64]
 Change = tuple[int, str | int]
@@ -58,6 +58,7 @@ class Influence(NamedTuple):
     alpha_spectral: float
 
 
+@python_errors()
 def rectangle(model: TextModel, text: Text, first: Change, second: Change, *, tau: float = 1.0) -> RectangleDelta:
     """The rectangle of two changes of a text: what the two orders of making them disagree on, in nats.
 
@@ -74,8 +75,10 @@ def rectangle(model: TextModel, text: Text, first: Change, second: Change, *, ta
 
     ids = np.array(token_ids(model, text), dtype=np.int64)
     check_tau(tau, zero=False)
+    if any(not isinstance(change, tuple | list) or len(change) != 2 for change in (first, second)):
+        raise ValueError("a change is (site, word); give two of them")
     i, j = first[0], second[0]
-    check_sites("the sites of the changes", (i, j), len(ids))
+    check_sites("sites", (i, j), len(ids))
     a, b = (token_of(model, word, int(ids[site])) if isinstance(word, str) else int(word)
             for site, word in (first, second))
     for token in (int(ids[i]), int(ids[j]), a, b):
@@ -88,6 +91,7 @@ def rectangle(model: TextModel, text: Text, first: Change, second: Change, *, ta
     return RectangleDelta(i, j, (one.a, one.b, a, b), float(delta[0]))
 
 
+@python_errors()
 def rectangles(model: TextModel, text: Text, *, count: int = 20, draw: str = "conditional", gap: int | None = None,
                tau: float = 1.0, seed: int | None = None, name: str = "0") -> RectangleDeltas:
     """Rectangles at drawn pairs of sites with drawn alternatives, as `mlm-rect` draws them for a text named `name`.
@@ -100,8 +104,8 @@ def rectangles(model: TextModel, text: Text, *, count: int = 20, draw: str = "co
     >>> mg.rectangles(model, "a b", count=5, seed=1).delta.shape
     (5,)
     """
-    from mlmglauber.measures.rectangle.delta import Rectangle, Rows, asks, measure
-    from mlmglauber.measures.rectangle.draw import draw_sites, draw_tokens
+    from mlmglauber.measures.rectangle.delta import Rows, asks, measure
+    from mlmglauber.measures.rectangle.draw import draw_rectangles, draw_sites
 
     check_choice("draw", draw, ("conditional", "uniform", "top"))
     check_tau(tau, zero=False)
@@ -110,21 +114,18 @@ def rectangles(model: TextModel, text: Text, *, count: int = 20, draw: str = "co
         check_count("gap", gap, 1)
     ids = np.array(token_ids(model, text), dtype=np.int64)
     seed = drawn_seed() if seed is None else seed
-    uniforms = Stream(seed, name, 0, "rectangle").uniforms(0, 4 * count).reshape(-1, 4)
+    uniforms = Stream(seed, str(name), 0, "rectangle").uniforms(0, 4 * count).reshape(-1, 4)
     pairs = draw_sites(uniforms[:, :2], np.flatnonzero(model.allowed[ids]), gap)
     rows = Rows(model, model.rows)
-    sites: list[int] = np.unique(pairs).tolist()
-    known = dict(zip(sites, rows.keep([ids] * len(sites), sites), strict=True))
-    tokens = np.empty(pairs.shape, dtype=np.int64)
-    for site in sites:
-        where = pairs == site
-        tokens[where] = draw_tokens(draw, int(ids[site]), uniforms[:, 2:][where].tolist(), model.allowed,
-                                    None if draw == "uniform" else known[site])
-    all_asks = [ask for i, j, a, b in np.hstack([pairs, tokens]).tolist()
-             for ask in asks(ids, Rectangle(i, j, int(ids[i]), int(ids[j]), a, b))]
-    return RectangleDeltas(pairs, tokens, measure(rows, all_asks, tau).delta)
+    sites: list[int] = [] if draw == "uniform" else np.unique(pairs).tolist()
+    proposals = dict(zip(sites, rows.keep([ids] * len(sites), sites), strict=True))
+    drawn = draw_rectangles(draw, ids, pairs, uniforms[:, 2:], model.allowed, proposals)
+    asked = [ask for rectangle in drawn for ask in asks(ids, rectangle)]
+    tokens = np.array([(rectangle.to_a, rectangle.to_b) for rectangle in drawn], dtype=np.int64)
+    return RectangleDeltas(pairs, tokens, measure(rows, asked, tau).delta)
 
 
+@python_errors()
 def influence(model: TextModel, text: Text, *, tau: float = 1.0, replacements: int = 4, draw: str = "conditional",
               seed: int | None = None, name: str = "0") -> Influence:
     """How much a change at each site moves the conditional at each other site, as `mlm-influence` estimates it.
@@ -140,26 +141,31 @@ def influence(model: TextModel, text: Text, *, tau: float = 1.0, replacements: i
     from mlmglauber.measures.influence.context import check_rows, compare
     from mlmglauber.measures.influence.matrix import alphas
     from mlmglauber.measures.influence.replacements import draw_changes
+    from mlmglauber.measures.traps.margins import site_rows
 
     ids = np.array(token_ids(model, text), dtype=np.int64)
     check_choice("draw", draw, ("conditional", "uniform", "top"))
     check_tau(tau)
     check_count("replacements", replacements, 1)
     n, seed = len(ids), drawn_seed() if seed is None else seed
-    base = model.log_probs(np.repeat(ids[None], n, axis=0), np.arange(n))
+    sites = np.arange(n)
+    base = site_rows(model, ids, sites)
     check_rows(base)
-    uniforms = Stream(seed, name, 0, "replacement").uniforms(0, n * replacements).reshape(n, replacements)
+    uniforms = Stream(seed, str(name), 0, "replacement").uniforms(0, n * replacements).reshape(n, replacements)
     changes = draw_changes(draw, base, ids, model.allowed, uniforms, tau)
-    matrix = compare(model, ids, np.arange(n), base, changes, [tau]).matrix(0)
+    matrix = compare(model, ids, sites, base, changes, [tau]).matrix(0)
     return Influence(matrix, *alphas(matrix))
 
 
+@python_errors()
 def exact(model: TextModel, text: Text, *, words: Sequence[str], sites: Sequence[int] | None = None, tau: float = 1.0,
-          eps: float = 0.25, max_states: int = 20_000) -> "Exact":
+          eps: float = 0.25, steps: Sequence[int] = (), max_states: int = 20_000) -> "Exact":
     """The chain over all states that some words make at some sites, solved without sampling.
 
     The states are all len(words) ** len(sites) ones; conditionals are renormalised over the words. Returns the
-    stationary law, mixing times to eps, the spectral gap, influences, entropy production and more (see Exact).
+    stationary law, mixing times to eps, the second eigenvalue, influences, entropy production and more (see Exact).
+    steps: `distances` of the result holds the total variation to the stationary law after these numbers of steps from
+    the text.
     ValueError for more than max_states states and for a word that is not one token of the model.
 
     >>> import mlmglauber as mg
@@ -167,27 +173,53 @@ def exact(model: TextModel, text: Text, *, words: Sequence[str], sites: Sequence
     >>> mg.exact(model, "a b", words=["a", "b"]).law.round(3).tolist()
     [0.4, 0.1, 0.1, 0.4]
     """
-    from mlmglauber.measures.exact.finite_chain import FiniteChain, attractors
     from mlmglauber.measures.exact.restriction import Restriction
-    from mlmglauber.measures.exact.solve import rectangles as all_rectangles
-    from mlmglauber.measures.exact.solve import solve
+    from mlmglauber.measures.exact.solve import solve_all
     from mlmglauber.models.restricted import tokens_of
 
     ids = np.array(token_ids(model, text), dtype=np.int64)
     check_tau(tau)
     if not 0 < eps < 1:
         raise ValueError(f"eps is {eps}; a distance of total variation is between 0 and 1")
-    chosen = list(range(len(ids))) if sites is None else sorted(sites)
+    for step in steps:
+        check_count("steps", step, 0)
+    chosen = list(range(len(ids))) if sites is None else sites
     check_sites("sites", chosen, len(ids))
-    space = Restriction(ids, chosen, [tokens_of(model, check_words("words", words), "words")] * len(chosen))
+    if not len(chosen):
+        raise ValueError("sites is empty, so no token can change; give a site")
+    space = Restriction(ids, sorted(chosen), [tokens_of(model, check_words("words", words), "words")] * len(chosen))
     if space.states > max_states:
-        raise ValueError(f"{space.states} states, max_states is {max_states}")
-    base = space.log_probs(model, model.rows)
-    warm = FiniteChain(space.shape, base, 1.0)
-    return solve(FiniteChain(space.shape, base, tau), attractors(warm), all_rectangles(space.shape, base), eps,
-                 space.place(ids.tolist()))
+        raise ValueError(f"{space.states} states, max_states is {max_states}; give fewer words or sites")
+    start = space.place(ids.tolist())
+    if len(steps) and start is None:
+        raise ValueError("steps need a text that is one of the states; add its tokens to words")
+    found, = solve_all(space.shape, space.log_probs(model, model.rows), [tau], eps, start, steps)
+    return found
 
 
+@python_errors()
+def margins(model: TextModel, text: Text, *, tau: float = 1.0) -> "Margins":
+    """How far each token of a text is above its rivals, in nats, and how long a chain stays in the text.
+
+    With l_i = log p(. | x_-i), the margin at site i is l_i(x_i) - max_{v != x_i} l_i(v); the text is a perfect trap
+    where all are above 0. `escape` is the exact probability that one step at tau leaves the text, `residence` its
+    inverse, the mean number of steps of a stay (see Margins). ValueError for a conditional that is not finite.
+
+    >>> import mlmglauber as mg
+    >>> model = mg.open_model(mg.TableConditional.from_joint([[0.4, 0.1], [0.1, 0.4]]), tokens=["a", "b"])
+    >>> found = mg.margins(model, "a a")
+    >>> round(found.margin, 6), round(found.escape, 6)  # log 4, 1 / 5
+    (1.386294, 0.2)
+    """
+    from mlmglauber.measures.traps.margins import decided_rows
+    from mlmglauber.measures.traps.margins import margins as margins_of
+
+    ids = np.array(token_ids(model, text), dtype=np.int64)
+    check_tau(tau)
+    return margins_of(decided_rows(model, ids, np.arange(len(ids))), ids, tau, int(model.allowed.sum()))
+
+
+@python_errors()
 def traps(states: Iterable[State], *, radius: int = 1, min_steps: int = 100) -> "list[tuple[int, Trap]]":
     """The traps of chains: stretches in which a chain stays within `radius` changed tokens of one state.
 
@@ -205,6 +237,8 @@ def traps(states: Iterable[State], *, radius: int = 1, min_steps: int = 100) -> 
 
     check_count("radius", radius, 0)
     check_count("min_steps", min_steps, 1)
+    if isinstance(states, Trajectory):
+        raise ValueError("the states are arrays, which do not say what changed; give the states that sample yields")
     trackers: dict[int, Tracker] = {}
     last: dict[int, Ids] = {}
     pairs: list[tuple[int, Trap]] = []
@@ -227,40 +261,3 @@ def _follows(state: State, before: Ids) -> bool:
     expected = state.ids.copy()
     expected[state.site] = state.old
     return np.array_equal(expected, before)
-
-
-def embed(texts: Sequence[str], *, model: str = "all-MiniLM-L6-v2", **options: Any) -> "Embedded":
-    """Embeddings of texts by a sentence-transformers model, as `mlm-embed` makes them.
-
-    options: device, revision, rows, normalize, prompt, prompt_name, dims, trust_remote_code, allow_pickle. Identical
-    texts are embedded once. Returns vectors (T, d) float32, tokens (T,) and truncated (T,), True for a text longer than
-    the model takes. ModelError for a model that cannot be opened, ValueError for one text in the place of a list.
-    """
-    if isinstance(texts, str):
-        raise ValueError("texts is one text; give a list of texts")
-    from mlmglauber.models.embedder import Embedder
-
-    return Embedder.open(model, **options).encode(list(texts))
-
-
-def drift(embeddings: NDArray[Any], reference: NDArray[Any] | None = None) -> Values:
-    """1 - cosine similarity of each embedding to a reference, by default the first one.
-
-    embeddings: (T, d). reference: (d,). Returns (T,), NaN where an embedding is zero or not finite. As in the commands,
-    embeddings are rounded to float32. ValueError for arrays of another shape.
-
-    >>> import numpy as np
-    >>> import mlmglauber as mg
-    >>> mg.drift(np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])).tolist()
-    [0.0, 1.0, 0.0]
-    """
-    from mlmglauber.measures.drift.cosine import Reference
-
-    vectors = np.asarray(embeddings, dtype=np.float32)
-    if vectors.ndim != 2 or not vectors.size:
-        raise ValueError(f"embeddings have the shape {vectors.shape}; give (T, d), one row a text")
-    start = vectors[0] if reference is None else np.asarray(reference, dtype=np.float32)
-    if start.shape != vectors.shape[1:]:
-        raise ValueError(f"the reference has the shape {start.shape}, an embedding {vectors.shape[1:]}")
-    known = Reference(start)
-    return np.array([np.nan if (value := known.drift(vector)[0]) is None else value for vector in vectors])

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from mlmglauber.api.chains import Trajectory
+from mlmglauber.api.checks import python_errors
 from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.records import Record, parse
 from mlmglauber.stream.vectors import unpack
@@ -15,6 +17,7 @@ Source = str | PathLike[str] | Iterable[Record]
 """The name of a file of JSON Lines (plain or gzip), or records."""
 
 
+@python_errors()
 def load(source: Source, kind: str | None = None) -> Any:
     """The records of one type as columns: a pandas DataFrame where pandas is installed, else a dict of numpy arrays.
 
@@ -45,11 +48,36 @@ def load(source: Source, kind: str | None = None) -> Any:
 def read(source: Source) -> list[Record]:
     """All records of a file, or the records themselves; RecordError for a line that is no record."""
     if not isinstance(source, (str, PathLike)):
+        if not isinstance(source, Iterable):
+            raise ValueError(f"the source is {source!r}; give the name of a file, or records")
         return list(source)
     records = (parse(line, plain_text=False) for line in Lines([str(source)]))
     return [record for record in records if record is not None]
 
 
+def state_records(trajectory: Trajectory, *, name: str = "0", **columns: Sequence[Any]) -> list[Record]:
+    """The states of chains as records, as `mlm-sample` writes them: for plot, for load, or as lines for a command.
+
+    name: the id of the text. columns: further fields, one value a state, such as drift. NaN becomes None. ValueError
+    for a column of another length.
+
+    >>> import mlmglauber as mg
+    >>> model = mg.open_model(mg.TableConditional.from_joint([[0.4, 0.1], [0.1, 0.4]]), tokens=["a", "b"])
+    >>> chain = mg.states_to_arrays(mg.sample(model, "a b", steps=1, seed=1))
+    >>> mg.state_records(chain, drift=[0.0, 0.5])[1]["drift"]
+    0.5
+    """
+    count, n = trajectory.ids.shape
+    if wrong := [field for field, values in columns.items() if len(values) != count]:
+        raise ValueError(f"{wrong[0]} has {len(columns[wrong[0]])} values for {count} states; give one a state")
+    more = {field: np.asarray(values).tolist() for field, values in columns.items()}
+    return [{"type": "state", "id": name, "chain": int(trajectory.chain[k]), "step": int(trajectory.step[k]),
+             "tau": float(trajectory.tau[k]), "n": n, "text": trajectory.text[k], "ids": trajectory.ids[k].tolist(),
+             **{field: None if values[k] != values[k] else values[k] for field, values in more.items()}}
+            for k in range(count)]
+
+
+@python_errors()
 def plot(source: Source | Sequence[Record], kind: str | None = None, threshold: float = 0.5, *, color_by: str = "age",
          style: str = "default", width: float = 3.375, title: str = "", panels: Sequence[int | str] = ()) -> Any:
     """The picture of `mlm-plot` as a matplotlib figure.
@@ -73,11 +101,15 @@ def plot(source: Source | Sequence[Record], kind: str | None = None, threshold: 
             raise ValueError(f"{name} is {value!r}; choose from {', '.join(map(str, known))}")
     if not 1.5 <= width <= 30:
         raise ValueError(f"width is {width}; give inches between 1.5 and 30")
+    records = read(source)
+    if not records:
+        raise ValueError("no records; give a file or a list of them")
     drawn = PictureRecords(kind, color_by)
-    for record in read(source):
+    for record in records:
         drawn.take(record)
     picture = drawn.picture(threshold)._replace(title=title)
-    return figure(select_panels(picture, [str(panel) for panel in panels]) if panels else picture, style, width)
+    chosen = select_panels(picture, [str(panel) for panel in panels]) if panels else picture
+    return figure(chosen, style, width, STYLES[style].dpi)
 
 
 def _value(name: str, value: Any) -> Any:

@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.models.conditionals import Ids
 
+LEAD = 10_000
+"""Maximum number of steps a chain may run ahead of its text's slowest chain; bounds the number of waiting states."""
+
 
 class Move(NamedTuple):
     """One update of one chain: the site, the tokens before and after, and log p_tau of both, in nats."""
@@ -108,10 +111,23 @@ class Chain:
         self._site, self._block, self._token = (Stream(seed, record, number, purpose)
                                                 for purpose in ("site", "block", "token"))
 
+    def begin(self) -> None:
+        """Emit the start, which is a state of the output unless there is a burn-in."""
+        if self.schedule.burn_in == 0:
+            self.events.append(Event(0, self.ids.copy(), None))
+
     def plan(self, start: int, count: int) -> tuple[Ids, NDArray[np.float64]]:
         """The sites (count,) and uniforms (count, 2) of steps start ... start + count - 1: block, then token."""
         sites = scan_sites(self.scan, self._site, start, count, self.free)
         return sites, np.stack([self._block.uniforms(start, count), self._token.uniforms(start, count)], axis=1)
+
+
+def run_ahead(chains: Sequence[Chain]) -> bool:
+    """Set how far each chain of a text may run ahead of the slowest one; whether all have made their last step."""
+    slowest, last = min(chain.step for chain in chains), chains[0].schedule.last
+    for chain in chains:
+        chain.horizon = min(last, slowest + LEAD)
+    return slowest >= last
 
 
 def in_step_order(chains: Iterable[Chain]) -> Iterator[tuple[int, Event]]:

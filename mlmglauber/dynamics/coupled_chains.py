@@ -27,6 +27,11 @@ def lead_in(ids: Sequence[int], steps: int, *, tau: float, seed: int, record: st
                  schedule=OutputSchedule(steps, 1, burn_in=steps))
 
 
+def lead_in_record(n: int, replica: int, name: str) -> str:
+    """The name of the random streams of a chain before it joins a group, apart from those of the coupled steps."""
+    return f"{n},{replica}:{name}"
+
+
 class CoupledChains:
     """R chains of n sites at one temperature that move together, a pair when R = 2: one chain on pairs of states.
 
@@ -151,3 +156,17 @@ class CoupledChains:
         if not distances or distances[-1] != distance:
             steps.append(self.step)
             distances.append(distance)
+
+
+def coupled_chains(starts: Sequence[Sequence[int]], *, name: str, number: int, tau: float, seed: int, coupling: str,
+                   steps: int, vocab: int, lag: int = 0, emit: int = 0, burn_in: int = 0) -> CoupledChains:
+    """A group of chains from R starts of n sites: each runs the burn-in by itself, and the first one also the lag.
+
+    name, number: those of the group, from which its random streams and those of its chains are named. For the other
+    arguments see CoupledChains.
+    """
+    n = len(starts[0])
+    chains = [lead_in(ids, burn_in + (lag if replica == 0 else 0), tau=tau, seed=seed,
+                      record=lead_in_record(n, replica, name), number=number) for replica, ids in enumerate(starts)]
+    return CoupledChains(chains, tau=tau, seed=seed, record=f"{n}:{name}", number=number, coupling=coupling,
+                         steps=steps, vocab=vocab, lag=lag, emit=emit)

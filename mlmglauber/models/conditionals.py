@@ -193,7 +193,8 @@ class TableConditional(OneLevel):
         tables = []
         for i in range(joint.ndim):
             moved = np.moveaxis(joint, i, -1)
-            tables.append(moved / moved.sum(-1, keepdims=True))
+            with np.errstate(invalid="ignore"):  # a row of zeros has no conditional; the constructor refuses it
+                tables.append(moved / moved.sum(-1, keepdims=True))
         return cls(tables)
 
     def log_probs(self, ids: Ids, sites: Ids) -> Floats:

@@ -47,8 +47,11 @@ def styled(name: str = "default") -> Iterator[None]:
         yield
 
 
-def figure(picture: Picture, style: str = "default", width: float = WIDTH) -> "Figure":
+def figure(picture: Picture, style: str = "default", width: float = WIDTH,
+           dpi: float | None = None) -> "Figure":
     """A figure of a picture, `width` inches wide; style: one of STYLES.
+
+    dpi: dots per inch for those who show or save the figure by themselves, by default that of matplotlib.
 
     Panels stand side by side where each has SIDE inches, otherwise one below the other.
     """
@@ -62,7 +65,7 @@ def figure(picture: Picture, style: str = "default", width: float = WIDTH) -> "F
     rows = [max(heights[at : at + side]) for at in range(0, len(heights), side)]
     title = broken(picture.title, 72 * width - 8, layout.style.labels + 1) if picture.title else []
     with styled(style):
-        made = Figure(figsize=(width, sum(rows) + 0.18 * len(title)), layout="constrained")
+        made = Figure(figsize=(width, sum(rows) + 0.18 * len(title)), layout="constrained", dpi=dpi)
         parts: list[Any] = [made] if side == 1 else list(made.subfigures(1, side, squeeze=False)[0])
         if title:
             made.suptitle("\n".join(title), x=4 / 72 / width, ha="left", fontsize=layout.style.labels + 1)

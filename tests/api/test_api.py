@@ -11,7 +11,7 @@ from conftest import ROOT
 from in_process import answer
 
 import mlmglauber as mg
-from mlmglauber.stream.errors import MlmError
+from mlmglauber.stream.errors import InputError, ModelError
 
 TEXT = "a b a"
 
@@ -69,6 +69,40 @@ def test_meeting_times_are_those_of_the_command(folder, model, options):
     assert len(found.steps) == 2
 
 
+def test_meeting_times_under_a_restriction_are_those_of_the_command(folder, model):
+    record, = answer("couple -m inc.json --seed 2 --tau 1.5 --allow a,b", b"a b a\nb a a\n", folder).of("pair")
+    assert record["meeting"] is not None
+    assert mg.meeting_times(model, [("a b a", "b a a")], tau=1.5, allow=["a", "b"],
+                            seed=2).steps.tolist() == [record["meeting"]]
+
+
+def test_the_bound_on_the_variation_is_that_of_the_command(folder, model):
+    """Twelve pairs of one text with a lag of 5, named as the command names them."""
+    pairs = answer("couple -m inc.json --seed 1 --tau 1 --lag 5 --start random --pairs 12", b"a b a\n", folder)
+    meetings = np.array([record["meeting"] for record in pairs.of("pair")])
+    summary, = (record for record in answer("couple --summarize", pairs.out, folder).of("summary")
+                if record["over"] == "group")
+    times = mg.MeetingTimes(meetings, np.zeros(12, dtype=bool), np.full(12, 3), 1.0, 5)
+    steps = [one["t"] for one in summary["bound"]]
+    found = mg.variation_bound(times, steps)
+    assert found.bound.tolist() == [one["tv"] for one in summary["bound"]]
+    assert found.error.tolist() == [one["tv_error"] for one in summary["bound"]]
+    assert found.bound[0] > 1
+
+
+def test_the_bound_lies_above_the_exact_distance(model):
+    """400 pairs; the bound may be below the distance by chance, by more than 4 standard errors in 3 of 100,000."""
+    steps = range(0, 40, 4)
+    solved = mg.exact(model, TEXT, words=["a", "b"], tau=1.0, steps=steps)
+    times = mg.meeting_times(model, [(TEXT, TEXT)] * 400, tau=1.0, lag=20, allow=["a", "b"], seed=1)
+    found = mg.variation_bound(times, steps)
+    assert (found.bound + 4 * found.error >= solved.distances).all()
+    assert solved.distances[0] == pytest.approx(1 - solved.law[0b010])
+    assert solved.distances[-1] < 0.01
+    within = [step for step, distance in zip(steps, solved.distances, strict=True) if distance <= 0.25]
+    assert within[0] - 4 < solved.mixing.given <= within[0]
+
+
 @pytest.mark.parametrize("draw", ["conditional", "uniform", "top"])
 def test_rectangles_are_those_of_the_command(folder, model, draw):
     records = answer(f"rect -m inc.json --seed 4 --rectangles 7 --draw {draw}", TEXT.encode(), folder).of("rectangle")
@@ -99,6 +133,63 @@ def test_traps_are_those_of_the_command(folder, model):
     key = sorted((record["chain"], record["first"], record["last"], tuple(record["ids"])) for record in records)
     assert sorted((chain, trap.first, trap.last, trap.state) for chain, trap in found) == key
     assert key
+
+
+def test_margins_are_those_of_the_command(folder, model):
+    chain = answer("sample -m inc.json --seed 1 --tau 0.15 --steps 2000 --on-change", TEXT.encode(), folder)
+    records = answer("traps -m inc.json --min-steps 50", chain.out, folder).of("trap")
+    for record in records:
+        found = mg.margins(model, record["ids"], tau=0.15)
+        assert (found.margin, found.gamma.tolist(), found.escape) == (
+            record["margin"], record["gamma"], record["escape"])
+    assert records
+
+
+@pytest.mark.parametrize("options", ["--every 4", "--on-change"])
+def test_a_drift_summary_is_that_of_the_command(folder, model, options):
+    """Embeddings are the one-hot tokens, side by side, so that the commands and the functions have the same ones."""
+    texts = ["a b a", "b a c", "c c c", "a a a", "b b c"]
+    out = answer(f"sample -m inc.json --seed 3 --tau 0.5,2 --steps 60 --chains 2 {options}",
+                 "".join(f"{text}\n" for text in texts).encode(), folder)
+    lines = b"".join(orjson.dumps(record | ({"embedding": np.eye(3)[record["ids"]].ravel().tolist()}
+                                            if record["type"] == "state" else {})) + b"\n" for record in out.records)
+    records = [record for record in answer("drift --summary --threshold 0.5", lines, folder).of("summary")
+               if record["over"] == "group"]
+    every = None if options == "--on-change" else 4
+    chains = [mg.states_to_arrays(mg.sample(model, text, tau=tau, steps=60, every=every, chains=2, seed=3, name=str(k)))
+              for tau in (2.0, 0.5) for k, text in enumerate(texts)]
+    found = mg.drift_summary(chains, [np.eye(3)[chain.ids].reshape(-1, 9) for chain in chains], threshold=0.5,
+                             texts=[*range(5), *range(5)], every_change=every is None)
+    assert [row.tau for row in found] == [0.5, 2.0]
+    for row, record in zip(found, records, strict=True):
+        hitting = record["hitting"][0]
+        assert (row.tau, row.n, row.chains, row.texts, row.frozen) == (
+            record["tau"], 3, 10, 5, record["frozen_chains"])
+        assert (row.plateau, row.plateau_low, row.plateau_high) == pytest.approx(
+            (record["plateau"], record["plateau_low"], record["plateau_high"]))
+        assert row.hits == hitting["hits"]
+        expected = [hitting[name] for name in ("median", "median_low", "median_high", "median_at_least", "c")]
+        expected += [record["diagnostics"][name] for name in ("rhat_rank", "ess_bulk")]
+        assert row[-7:] == pytest.approx([np.nan if value is None else value for value in expected], nan_ok=True)
+
+
+def test_drift_from_the_start_of_each_chain():
+    vectors = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0], [1.0, 0.0]])
+    assert mg.drift(vectors, chains=[0, 1, 0, 1]).tolist() == [0.0, 0.0, 1.0, 1.0]
+
+
+def test_state_records_are_those_of_the_command_and_make_a_picture(folder, model):
+    records = answer("sample -m inc.json --seed 5 --steps 20 --every 1 --chains 2", TEXT.encode(), folder).of("state")
+    chains = mg.states_to_arrays(mg.sample(model, TEXT, steps=20, chains=2, seed=5))
+    drifts = mg.drift(np.eye(3)[chains.ids].reshape(-1, 9), chains=chains.chain)
+    found = mg.state_records(chains, drift=drifts)
+    for record, expected, drift in zip(found, records, drifts, strict=True):
+        assert record["drift"] == drift
+        assert {key: record[key] for key in ("type", "id", "chain", "step", "tau", "n", "text", "ids")} == {
+            key: expected[key] for key in ("type", "id", "chain", "step", "tau", "n", "text", "ids")}
+    assert mg.plot(found).axes[0].get_ylabel() == "drift (1 − cosine)"
+    traps = answer("traps --no-model --min-steps 3", b"".join(orjson.dumps(record) + b"\n" for record in found), folder)
+    assert traps.of("trap")
 
 
 def test_drift_is_that_of_the_command(folder):
@@ -175,12 +266,56 @@ def test_records_are_loaded_as_columns_or_as_a_frame(folder, monkeypatch):
     lambda model: mg.drift(np.empty((0, 3))),
     lambda model: mg.drift(np.array([1.0, 2.0])),
     lambda model: mg.drift(np.ones((2, 3)), np.ones(2)),
-    lambda model: mg.open_model("nothing-there.json"),
+    lambda model: mg.open_model(None),
+    lambda model: mg.open_model("tiny-en", dtype="float7"),
+    lambda model: mg.open_model("tiny-en", device="tpu"),
+    lambda model: mg.open_model("tiny-en", rows=0),
+    lambda model: mg.sample("tiny-en", TEXT),
+    lambda model: mg.sample(model, None),
+    lambda model: mg.sample(model, [TEXT]),
+    lambda model: mg.sample(model, TEXT, tau=[1.0, 2.0]),
+    lambda model: mg.sample(model, TEXT, freeze=1),
+    lambda model: mg.rectangle(model, TEXT, ("b", 0), (2, "b")),
+    lambda model: mg.rectangle(model, TEXT, None, (2, "b")),
+    lambda model: mg.exact(model, TEXT, words=["a", "b"], sites=[]),
+    lambda model: mg.exact(model, TEXT, words=["a", "a"]),
+    lambda model: mg.traps(mg.states_to_arrays(mg.sample(model, TEXT, steps=3))),
+    lambda model: mg.embed(["a text"], dims=1000),
+    lambda model: mg.embed([1, 2]),
+    lambda model: mg.diagnose(np.ones(5)),
+    lambda model: mg.diagnose(np.ones((2, 5)), texts=["a"]),
+    lambda model: mg.load(3),
+    lambda model: mg.load(ROOT / "README.md"),
+    lambda model: mg.plot([]),
+    lambda model: mg.plot([{"type": "state"}], "no kind"),
+    lambda model: mg.plot([{"type": "pair"}]),
+    lambda model: mg.margins(model, TEXT, tau=-1.0),
+    lambda model: mg.margins(model, [0, 9, 0]),
+    lambda model: mg.exact(model, TEXT, words=["a", "b"], steps=[-1]),
+    lambda model: mg.exact(model, "c b a", words=["a", "b"], steps=[1]),
+    lambda model: mg.meeting_times(model, [("a b", "b b")], allow="ab"),
+    lambda model: mg.variation_bound(mg.meeting_times(model, [(TEXT, "b b b")], seed=1), [0]),
+    lambda model: mg.variation_bound(mg.meeting_times(model, [(TEXT, "c c c")], lag=2, max_steps=1, seed=1), [0]),
+    lambda model: mg.variation_bound(mg.meeting_times(model, [(TEXT, TEXT)], lag=2, seed=1), [-1]),
+    lambda model: mg.variation_bound(mg.meeting_times(model, [(TEXT, TEXT)], lag=2, seed=1), [1], texts=["a", "b"]),
+    lambda model: mg.drift(np.ones((2, 3)), np.ones(3), chains=[0, 1]),
+    lambda model: mg.drift(np.ones((2, 3)), chains=[0]),
+    lambda model: mg.drift_summary([mg.states_to_arrays(mg.sample(model, TEXT, steps=3))], [np.ones((2, 3))]),
+    lambda model: mg.drift_summary([mg.states_to_arrays(mg.sample(model, TEXT, steps=3))], []),
+    lambda model: mg.state_records(mg.states_to_arrays(mg.sample(model, TEXT, steps=3)), drift=[0.0]),
 ])
 def test_errors_are_value_errors_and_name_no_option(model, call):
-    with pytest.raises((ValueError, MlmError)) as caught:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - many messages
         call(model)
     assert "--" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_cannot_be_read_is_an_error_of_its_own():
+    with pytest.raises(ModelError, match="give a file"):
+        mg.open_model("nothing-there.json")
+    with pytest.raises(InputError, match="no such file"):
+        mg.load("nothing-there.jsonl")
 
 
 def test_traps_of_every_change_are_those_of_every_step(model):
@@ -190,6 +325,28 @@ def test_traps_of_every_change_are_those_of_every_step(model):
               for chain, trap in mg.traps(mg.sample(model, TEXT, every=every, **options), min_steps=50)]
              for every in (1, None)]
     assert found[0] == found[1] != []
+
+
+@pytest.mark.parametrize(("kind", "command"), [
+    ("exact", "exact -m inc.json --vocab a,b --tau 0.5,1"),
+    ("influence", "influence -m inc.json --seed 1 --matrix"),
+    ("rectangles", "rect -m inc.json --seed 1"),
+    ("times", "couple -m inc.json --seed 1 --tau 1,2"),
+    ("phase", "couple -m inc.json --seed 1 --tau 1,2 | couple --summarize"),
+    ("lag", "couple -m inc.json --seed 1 --tau 1 --lag 3 --start random --pairs 6 | couple --summarize"),
+    ("residence", "sample -m inc.json --seed 1 --tau 0.15 --steps 2000 --on-change | traps -m inc.json --min-steps 50"),
+    ("slowness", "sample -m inc.json --seed 1 --tau 0.15,0.3 --steps 3000 --on-change --chains 4"
+                 " | traps -m inc.json --min-steps 20 --summary"),
+    ("plane", "sample -m inc.json --seed 1 --steps 9 --chains 3 | embed --pca 2"),
+    ("drift", "sample -m inc.json --seed 1 --steps 9 --chains 3 | embed | drift"),
+    ("basins", "sample -m inc.json --seed 1 --sweeps 30 --chains 4 | embed | basins --clusters 2 --seed 1 --summary"),
+])
+def test_every_kind_of_picture_is_a_figure(folder, kind, command):
+    content = b"a b a\nb b b\na c a\nc c b\n"
+    for part in command.split(" | "):
+        content = answer(part, content, folder).out
+    (folder / "records.jsonl").write_bytes(content)
+    assert mg.plot(folder / "records.jsonl", kind).axes
 
 
 def test_a_picture_is_a_figure_and_an_embedding_is_that_of_the_command(folder):
@@ -205,6 +362,33 @@ def test_nothing_is_printed_and_progress_counts_the_steps(model, capfd):
     list(mg.sample(model, TEXT, steps=50, chains=2, seed=1, progress=done.append))
     assert sum(done) == 100
     assert capfd.readouterr() == ("", "")
+
+
+def test_progress_of_pairs_counts_the_pairs(model, capfd):
+    done = []
+    mg.meeting_times(model, [(TEXT, "b b b"), (TEXT, "c c c"), (TEXT, TEXT)], tau=2.0, seed=1, progress=done.append)
+    assert sum(done) == 3
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_bar_shows_progress_on_standard_error(model, capfd):
+    for _ in mg.sample(model, TEXT, steps=50, seed=1, progress=True):
+        pass
+    mg.meeting_times(model, [(TEXT, "b b b")], tau=2.0, seed=1, progress=True)
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert "50/50" in err
+    assert "1/1" in err
+
+
+def test_a_bar_that_is_left_unfinished_ends_without_a_traceback(folder):
+    """The states are kept in rich's own module, which the interpreter takes apart together with what a bar needs."""
+    code = ("import mlmglauber as mg, rich.console;"
+            "rich.console.kept = mg.sample(mg.open_model('inc.json'), 'a b a', steps=50, progress=True);"
+            "next(rich.console.kept)")
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
 
 
 def test_the_package_imports_at_once():
@@ -223,6 +407,11 @@ import mlmglauber as mg
 model = mg.open_model("tiny-en")
 texts: list[str] = [state.text for state in mg.sample(model, "the cat", steps=5)]
 times = mg.meeting_times(model, [("a b", "c d")], tau=2.0)
+summary: list[mg.DriftSummary] = mg.drift_summary([mg.states_to_arrays(mg.sample(model, "a", steps=5))], [])
+print(mg.margins(model, "the cat").gamma.shape, mg.variation_bound(times, [0, 1]).bound.min(), summary[0].plateau + 1)
+print(mg.traps(mg.sample(model, "a", progress=True))[0][1].residence, mg.drift(mg.embed(["a"]).vectors).tolist())
+exact = mg.exact(model, "the cat", words=["a"], steps=range(3)).distances
+assert exact is not None and exact[0] < 1
 print(times.steps.max(), mg.rectangle(model, "the cat", (0, "a"), (1, "dog")).delta + 1.0)
 """)
     done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(user)],

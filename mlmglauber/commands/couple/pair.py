@@ -1,18 +1,16 @@
 """One pair of mlm-couple, from its texts to its record."""
 
 from collections.abc import Sequence
-from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mlmglauber.commands.couple.options import CoupleOptions
 from mlmglauber.commands.shared.inputs import OWN_FIELDS, text_exact
-from mlmglauber.dynamics.chain import Chain
-from mlmglauber.dynamics.coupled_chains import CoupledChains, Snapshot, lead_in
+from mlmglauber.dynamics.coupled_chains import Snapshot, coupled_chains, lead_in_record
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.measures.meeting.lag import distance_at, distance_sums, geometric_steps
-from mlmglauber.measures.statistics.scaling import n_log_n
+from mlmglauber.measures.statistics.scaling import budget
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import InOrder
@@ -61,31 +59,27 @@ class PairJob:
         """
         self.plan, self.model, self.name, self.run, self.options, self.seed = plan, model, name, run, options, seed
         n = len(plan.ids[0])
-        steps = options.max_steps or max(1, ceil((options.horizon or 0) * (n_log_n(n) or 0)))
-        self.group = CoupledChains(
-            self._chains(), tau=plan.tau, seed=self.seed, record=f"{n}:{plan.name}",
-            number=plan.number, coupling=options.coupling, steps=steps, vocab=model.vocab_size,
-            lag=options.lag, emit=options.emit or 0)
+        self.group = coupled_chains(
+            self._starts(), name=plan.name, number=plan.number, tau=plan.tau, seed=self.seed,
+            coupling=options.coupling, steps=options.max_steps or budget(n, options.horizon or 0),
+            vocab=model.vocab_size, lag=options.lag, emit=options.emit or 0, burn_in=self._burn_in(n))
         self.sink = order.open()
         self.finished = False
         self.inherited: Record = {}
         for text in reversed(plan.texts):  # if several texts have a field, the first one counts
             self.inherited |= {key: value for key, value in text.record.items() if key not in OWN_FIELDS}
 
-    def _chains(self) -> list[Chain]:
-        """Lead-in chains: each runs the burn-in alone, the first one also the lag."""
-        options, plan, n = self.options, self.plan, len(self.plan.ids[0])
-        burn_in = 0
-        if options.start == "burned":
-            burn_in = options.burn_in if options.burn_in is not None else SWEEPS * n
-        chains = []
-        for replica in range(options.replicas):
-            record = f"{n},{replica}:{plan.name}"  # random streams of its own, apart from those of the coupled steps
-            draws = Stream(self.seed, record, plan.number, "start")
-            steps = burn_in + (options.lag if replica == 0 else 0)
-            chains.append(lead_in(first_state(self.model, plan.ids, options, replica, draws), steps, tau=plan.tau,
-                                seed=self.seed, record=record, number=plan.number))
-        return chains
+    def _burn_in(self, n: int) -> int:
+        if self.options.start != "burned":
+            return 0
+        return SWEEPS * n if self.options.burn_in is None else self.options.burn_in
+
+    def _starts(self) -> list[list[int]]:
+        """The first state of each chain."""
+        plan, options, n = self.plan, self.options, len(self.plan.ids[0])
+        return [first_state(self.model, plan.ids, options, replica,
+                            Stream(self.seed, lead_in_record(n, replica, plan.name), plan.number, "start"))
+                for replica in range(options.replicas)]
 
     def write_records(self) -> None:
         """Write the states that are due and, at the end, the pair record."""

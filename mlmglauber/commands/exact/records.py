@@ -13,9 +13,8 @@ from mlmglauber.commands.shared.inputs import Input, Inputs
 from mlmglauber.commands.shared.nullable import nullable, with_reasons
 from mlmglauber.dynamics.glauber import NotFiniteError
 from mlmglauber.measures.exact.agreement import agreement, spacing, thinned
-from mlmglauber.measures.exact.finite_chain import FiniteChain, attractors
 from mlmglauber.measures.exact.restriction import Restriction
-from mlmglauber.measures.exact.solve import Exact, Rectangles, rectangles, solve
+from mlmglauber.measures.exact.solve import Exact, solve_all
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.stream.errors import RecordError, UsageError
 from mlmglauber.stream.records import Record
@@ -32,16 +31,14 @@ def records(inputs: Inputs, options: ExactOptions, text: Input, space: Restricti
     except NotFiniteError as error:
         raise RecordError(f"the model's conditional at site {error.row} is not a distribution over the chosen "
                           "tokens; choose other tokens") from error
-    warm = FiniteChain(space.shape, base, 1.0)
-    basins, deltas, start = attractors(warm), rectangles(space.shape, base), space.place(text.ids)
-    for tau in options.tau:
-        exact = solve(FiniteChain(space.shape, base, tau), basins, deltas, options.eps, start)
+    start = space.place(text.ids)
+    for tau, exact in zip(options.tau, solve_all(space.shape, base, options.tau, options.eps, start), strict=True):
         record: Record = {"type": "exact", "run": inputs.run, "id": text.name, "tau": tau, "n": len(text.ids),
                           "text": model.decode(text.ids), "sites": space.sites,
                           "choices": [[model.decode([int(token)]) for token in tokens] for tokens in space.choices],
                           "states": space.states, "eps": options.eps}
         record |= _law(exact, model, space, options.likeliest) | _mixing(exact, start)
-        record |= _influence(exact, options.influences) | _incompatibility(exact, deltas, tau)
+        record |= _influence(exact, options.influences) | _incompatibility(exact, tau)
         if sampled is not None:
             assert inputs.chains is not None
             record["compare"] = sampled.against(exact, space, text.name, tau, inputs.chains)
@@ -82,8 +79,9 @@ def _influence(exact: Exact, matrix: bool) -> Record:
     return with_reasons(fields | ({"influences": c.tolist()} if matrix else {}), exact.reasons)
 
 
-def _incompatibility(exact: Exact, deltas: Rectangles, tau: float) -> Record:
+def _incompatibility(exact: Exact, tau: float) -> Record:
     """The fields on incompatibility; delta is that of tau = 1 divided by tau."""
+    deltas = exact.rectangles
     mean, largest = (None if value is None or tau == 0 else value / tau for value in (deltas.mean, deltas.largest))
     fields = {"rectangles": deltas.number, "mean_abs_delta": mean, "max_abs_delta": largest,
             "entropy_production": exact.entropy_production, "scan_tv": exact.scan_tv, "reversible": exact.reversible}

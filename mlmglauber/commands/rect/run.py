@@ -13,6 +13,7 @@ from mlmglauber.commands.rect.tally import RectangleTally
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, texts_at_once
 from mlmglauber.commands.shared.table_output import shown, write_tables
+from mlmglauber.dynamics.glauber import NotFiniteError
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.measures.rectangle.delta import (
     Answers,
@@ -28,7 +29,7 @@ from mlmglauber.measures.rectangle.delta import (
     noise,
     quarters,
 )
-from mlmglauber.measures.rectangle.draw import draw_sites, draw_tokens
+from mlmglauber.measures.rectangle.draw import draw_rectangles, draw_sites
 from mlmglauber.models.conditionals import Floats, Ids
 from mlmglauber.models.opening import open_scorer
 from mlmglauber.stream.errors import MixedRecordsError, RecordError
@@ -182,25 +183,20 @@ class RectRun:
             proposals = dict(zip(wanted, _propose(model, rows, states, sites), strict=True))
         result: list[list[Rectangle] | None] = [None] * len(blocks)
         for k, block in enumerate(drawn):
+            rows_of = {site: proposals[k, site] for site in np.unique(block.sites).tolist() if (k, site) in proposals}
             with self.io.guard(block.text.place):
-                result[blocks.index(block)] = self._draw(block, {site: proposals.get((k, site)) for site in
-                                                                 np.unique(block.sites).tolist()})
+                result[blocks.index(block)] = self._draw(block, rows_of)
         return result
 
-    def _draw(self, block: _Block, rows: dict[int, Floats | None]) -> list[Rectangle]:
-        ids, pairs = block.text.ids, block.sites
-        tokens = np.empty(pairs.shape, dtype=np.int64)
-        for site, row in rows.items():
-            if row is not None and not np.isfinite(row.max()):
-                raise RecordError(f"the model's conditional at site {site} is not finite; the text is left out")
-            where = pairs == site
-            try:
-                tokens[where] = draw_tokens(self.options.draw, ids[site], block.uniforms[:, 2:][where].tolist(),
-                                            block.text.model.allowed, row)
-            except ValueError as error:
-                what = f"no alternative at site {site}: {error}; freeze it, or use --draw uniform"
-                raise RecordError(what) from error
-        return [Rectangle(i, j, ids[i], ids[j], to_a, to_b) for i, j, to_a, to_b in np.hstack([pairs, tokens]).tolist()]
+    def _draw(self, block: _Block, rows: dict[int, Floats]) -> list[Rectangle]:
+        try:
+            return draw_rectangles(self.options.draw, block.ids, block.sites, block.uniforms[:, 2:],
+                                   block.text.model.allowed, rows)
+        except NotFiniteError as error:
+            raise RecordError(f"the model's conditional at site {error.row} is not finite; the text is left "
+                              "out") from error
+        except ValueError as error:
+            raise RecordError(f"{error}; freeze it, or use --draw uniform") from error
 
     def _write(self, block: _Block, measured: Measured, moved: Values | None) -> None:
         options = self.options

@@ -19,16 +19,13 @@ from mlmglauber.commands.shared.inputs import (
     token_ids,
 )
 from mlmglauber.commands.shared.resumable import ResumableRun
-from mlmglauber.dynamics.chain import Chain, Event, OutputSchedule, in_step_order
+from mlmglauber.dynamics.chain import Chain, Event, OutputSchedule, in_step_order, run_ahead
 from mlmglauber.dynamics.plain import advance
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.stream import resume
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import Sink
 from mlmglauber.stream.records import SCHEMA, Record
-
-LEAD = 10_000
-"""Maximum number of steps a chain may run ahead of its text's slowest chain; bounds the number of waiting states."""
 
 WAITING = 2
 """Maximum number of texts that are in work or wait to be written, in multiples of the batch size."""
@@ -150,9 +147,9 @@ class TextChains:
                 self.runs.append(run.runs[tau])
         if name == run.left.unfinished and run.left.states:
             self._continue(run.left)
-        elif self.schedule.burn_in == 0:
+        else:
             for chain in self.chains:
-                chain.events.append(Event(0, chain.ids.copy(), None))
+                chain.begin()
         self.write_states()
 
     def _first_state(self, run: SampleRun, ids: list[int], number: int) -> list[int]:
@@ -190,11 +187,8 @@ class TextChains:
                 self._close()
                 raise RecordError(f"chain {chain.number} at tau {chain.tau:g}, step {chain.step + 1}: the model's "
                                   f"conditional at site {chain.broken} is not finite; the chains of this text end here")
-        slowest = min(chain.step for chain in self.chains)
-        if slowest >= self.schedule.last:
+        if run_ahead(self.chains):
             self._close()
-        for chain in self.chains:
-            chain.horizon = min(self.schedule.last, slowest + LEAD)
 
     def _close(self) -> None:
         self.finished = True

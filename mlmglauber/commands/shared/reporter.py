@@ -77,15 +77,13 @@ class Reporter:
             yield lambda amount: None
             return
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        from mlmglauber.stream.progress import bar
 
         console = Console(stderr=True, no_color=not self.color, force_terminal=self.terminal or None)
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
-                   TimeRemainingColumn())
-        with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
-            task = progress.add_task(printable(f"{self.command}: {description}"), total=total)
-            self._end_bar = progress.stop
-            yield lambda amount: progress.update(task, advance=amount)
+        with bar(console, f"{self.command}: {description}", total, transient=True) as (advance, stop):
+            self._end_bar = stop
+            yield advance
             self._end_bar = None
 
 

@@ -108,6 +108,21 @@ def _distance(laws: Values, law: Values) -> Values:
     return np.asarray(0.5 * np.abs(laws - law).sum(-1))
 
 
+def distances(chain: FiniteChain, law: Values, start: int, steps: Sequence[int]) -> Values:
+    """(T,) TV(P^t(start, .), law) at each t of `steps`.
+
+    >>> chain = FiniteChain((2,), np.log([[0.25, 0.75]]), 1.0)  # one step reaches the stationary distribution
+    >>> distances(chain, np.array([0.25, 0.75]), 0, [1, 0]).round(12).tolist()
+    [0.0, 0.75]
+    """
+    by_step, now = {}, np.eye(1, chain.states, start)[0]
+    for step in range(max(steps, default=-1) + 1):
+        if step:
+            now = chain.forward(now)
+        by_step[step] = float(_distance(now, law))
+    return np.array([by_step[step] for step in steps])
+
+
 def _all_starts(chain: FiniteChain, law: Values, eps: float, start: int | None) -> Mixing:
     """Doubling and bisection on powers of the kernel, whose rows are kept summing to 1."""
     if 1 - law.min() <= eps + TIE:

@@ -2,12 +2,13 @@
 the incompatibility of its conditionals, its entropy production and its likeliest basin.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from mlmglauber.measures.exact.finite_chain import FiniteChain, Places, Values
-from mlmglauber.measures.exact.mixing import Mixing, Second, mixing_times, second_eigenvalue
+from mlmglauber.measures.exact.finite_chain import FiniteChain, Places, Values, attractors
+from mlmglauber.measures.exact.mixing import Mixing, Second, distances, mixing_times, second_eigenvalue
 from mlmglauber.measures.exact.stationary import TRUSTED, Stationary, stationary
 from mlmglauber.measures.influence.matrix import alphas, mixing_bound
 
@@ -34,14 +35,16 @@ class Basin(NamedTuple):
 
 
 class Exact(NamedTuple):
-    """The result of `solve`. A field that is not known is None, and `reasons` has the reason under the field's name.
+    """An exact solution. A field that is not known is None, and `reasons` has the reason under the field's name.
 
     law: (S,) the stationary distribution. error: its estimated error in total variation, |mu P - mu|_1 / (1 -
-    |lambda_2|); None after an elimination, which has nearly all digits whatever the gap. influences: (n, n) c_ij.
+    |lambda_2|); None after an elimination, which has nearly all digits whatever the gap. second: the second largest
+    eigenvalue. mixing: mixing times in steps. influences: (n, n) c_ij.
     alpha: their largest row sum; spectral_radius: their spectral radius. bound: mixing_bound of alpha.
     entropy_production: nats per step. scan_tv: total variation between the stationary distributions of the random and
     the systematic scan. escape: (S,) probability that one step leaves a state, the inverse of its mean residence.
-    reversible: whether detailed balance holds.
+    reversible: whether detailed balance holds. rectangles: |delta| over all rectangles at tau = 1. distances: (T,)
+    total variation to `law` after each of the steps that were asked for, from the given start.
     """
 
     law: Values | None
@@ -58,6 +61,8 @@ class Exact(NamedTuple):
     basin: Basin | None
     reversible: bool | None
     reasons: dict[str, str]
+    rectangles: Rectangles
+    distances: Values | None = None
 
 
 def solve(chain: FiniteChain, basins: Places, rectangles: Rectangles, eps: float, start: int | None) -> Exact:
@@ -81,7 +86,7 @@ def solve(chain: FiniteChain, basins: Places, rectangles: Rectangles, eps: float
         reasons |= dict.fromkeys(("likeliest", "basin", "entropy_production", "scan_tv"), reason or "")
         mixing = Mixing(None, False, None, None, None, reason)
         return Exact(None, error, second, mixing, influence, alpha, radius, bound, None, None, escape, None, reversible,
-                     reasons)
+                     reasons, rectangles)
     mixing = mixing_times(chain, law, eps, start, second)
     production = entropy_production(chain, law)
     if production is None:
@@ -90,7 +95,22 @@ def solve(chain: FiniteChain, basins: Places, rectangles: Rectangles, eps: float
     if scan_tv is None:
         reasons["scan_tv"] = why or ""
     return Exact(law, error, second, mixing, influence, alpha, radius, bound, production, scan_tv, escape,
-                 likeliest_basin(chain, law, basins), reversible, reasons)
+                 likeliest_basin(chain, law, basins), reversible, reasons, rectangles)
+
+
+def solve_all(shape: tuple[int, ...], base: Values, taus: Sequence[float], eps: float, given: int | None,
+              steps: Sequence[int] = ()) -> Iterator[Exact]:
+    """Solve the chain of the same conditionals at each temperature.
+
+    shape, base: as in FiniteChain. eps, given: as in `solve`. steps: of the field `distances`.
+    """
+    basins, found = attractors(FiniteChain(shape, base, 1.0)), rectangles(shape, base)
+    for tau in taus:
+        chain = FiniteChain(shape, base, tau)
+        exact = solve(chain, basins, found, eps, given)
+        if len(steps) and given is not None and exact.law is not None:
+            exact = exact._replace(distances=distances(chain, exact.law, given, steps))
+        yield exact
 
 
 def _trusted(settled: Stationary, second: Second) -> tuple[Values | None, float | None, str | None]:

@@ -1,10 +1,12 @@
 """Random rectangles: draws of pairs of sites, and of alternatives to the tokens there."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mlmglauber.dynamics.glauber import NotFiniteError
+from mlmglauber.measures.rectangle.delta import Rectangle
 from mlmglauber.models.conditionals import Floats, Ids
 
 
@@ -51,3 +53,25 @@ def draw_tokens(how: str, present: int, uniforms: Sequence[float], allowed: NDAr
     places = np.searchsorted(cumulative, np.asarray(uniforms) * cumulative[-1], side="right")
     last = int(np.flatnonzero(chances)[-1])
     return [min(int(place), last) for place in places]
+
+
+def draw_rectangles(how: str, ids: Ids, pairs: Ids, uniforms: NDArray[np.float64], allowed: NDArray[np.bool_],
+                    rows: Mapping[int, Floats]) -> list[Rectangle]:
+    """The rectangles of one state at R pairs of sites, with drawn alternatives.
+
+    ids: (n,). pairs: (R, 2), of `draw_sites`. uniforms: (R, 2) on [0, 1). rows: the conditional (V,) of each site of
+    the pairs; none is needed for "uniform". how, allowed: as in `draw_tokens`. NotFiniteError for a row that is not
+    finite, ValueError where a site has no alternative.
+    """
+    tokens = np.empty(pairs.shape, dtype=np.int64)
+    for site in np.unique(pairs).tolist():
+        row, where = rows.get(site), pairs == site
+        if row is not None and not np.isfinite(row.max()):
+            raise NotFiniteError(site)
+        try:
+            tokens[where] = draw_tokens(how, int(ids[site]), uniforms[where].tolist(), allowed, row)
+        except ValueError as error:
+            raise ValueError(f"no alternative at site {site}: {error}") from error
+    present = ids.tolist()
+    return [Rectangle(i, j, present[i], present[j], to_a, to_b)
+            for i, j, to_a, to_b in np.hstack([pairs, tokens]).tolist()]

@@ -74,7 +74,11 @@ def diagnose(series: NDArray[np.float64], texts: Sequence[Hashable] | None = Non
     'constant_chain'
     """
     series = np.asarray(series, dtype=np.float64)
+    if series.ndim != 2:
+        raise ValueError(f"the series has the shape {series.shape}; give (M, N), one row a chain")
     chains, draws = series.shape
+    if texts is not None and len(texts) != chains:
+        raise ValueError(f"{len(texts)} texts for {chains} chains; give one text a chain")
     none = Diagnostics(chains, draws)
     if not np.isfinite(series).all():
         return _without(none, "not_finite", texts)

@@ -1,7 +1,7 @@
 """How times scale with the number n of sites: T = C n ln n, the order of the mixing time of hot chains."""
 
 from collections.abc import Sequence
-from math import log
+from math import ceil, log
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,15 @@ from mlmglauber.measures.statistics.survival import medians
 def n_log_n(n: int) -> float | None:
     """n ln n, the unit in which times of n sites are compared; None for one site, where it is 0."""
     return n * log(n) if n > 1 else None
+
+
+def budget(n: int, horizon: float) -> int:
+    """horizon n ln n in whole steps, rounded up; at least 1.
+
+    >>> budget(2, 10.0), budget(1, 10.0)
+    (14, 1)
+    """
+    return max(1, ceil(horizon * (n_log_n(n) or 0)))
 
 
 class Times(NamedTuple):
