@@ -7,6 +7,7 @@ import click
 from mlmglauber.commands.plot.options import PlotOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Real
 from mlmglauber.pictures.kinds import KINDS
 from mlmglauber.pictures.records import PictureRecords
@@ -28,6 +29,10 @@ EXAMPLES = """\
   mlm-sample --tau 0.5,1,2 --chains 4 passages.txt | mlm-embed | mlm-drift | mlm-plot -o drift.pdf
   mlm-couple --tau 0.5,1,2,4 --length 8,16 passages.txt | mlm-couple --summary | mlm-plot -o phase.png
   mlm-drift --summary embedded.jsonl | mlm-plot --kind drift --terminal"""
+
+GROUPS = (
+    Group("Picture", "kind threshold terminal"),
+)
 
 
 @click.option("--kind", type=click.Choice(list(KINDS)), help="What to draw, where records can be drawn in several "
@@ -90,7 +95,7 @@ def _rendered(picture: "Picture", form: str) -> bytes:
     return content(figure(picture), form)
 
 
-main = record_command(plot, PlotOptions, DESCRIPTION, EXAMPLES)
+main = record_command(plot, PlotOptions, DESCRIPTION, EXAMPLES, GROUPS)
 
 if __name__ == "__main__":
     main()

@@ -7,13 +7,35 @@ from typing import Any
 
 import click
 
+from mlmglauber.commands.shared.help_groups import ALL, Group, write_groups
 from mlmglauber.commands.shared.process import occupy_streams
 from mlmglauber.stream.errors import ExitStatus
 from mlmglauber.stream.printable import printable
 
 
 class Command(click.Command):
-    """A click command whose usage errors are two lines and whose examples keep their shape."""
+    """A click command with two helps: --help is one screen, --help-all has everything. Usage errors are two lines."""
+
+    groups: Sequence[Group] = ()
+    """The groups of all options."""
+
+    def shown_options(self, ctx: click.Context) -> list[click.Option]:
+        """The options that the help may show."""
+        return [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+
+    def description(self, ctx: click.Context) -> str:
+        """Paragraphs that say what the command does."""
+        return self.help or ""
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The description; in the short help its first paragraph."""
+        whole = self.description(ctx)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(whole if ALL in ctx.meta else whole.partition("\n\n")[0])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_groups(self.groups, self.shown_options(ctx), ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(f"\nExamples:\n\n{self.epilog}\n\n")
