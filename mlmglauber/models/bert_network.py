@@ -167,8 +167,8 @@ class SentenceBert(nn.Module):
         return self.children()
 
     def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
-        """features: the arguments of BertEncoder by name. The result holds `sentence_embedding`, (B, H)."""
+        """features: the arguments of BertEncoder by name. The result has `sentence_embedding` too, (B, H)."""
         hidden = self.auto_model(**features)[0]
         mask = features["attention_mask"].unsqueeze(-1).to(hidden.dtype)
         mean = (hidden * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=SMALLEST_COUNT)
-        return {"sentence_embedding": normalize(mean, dim=-1) if self.scaled else mean}
+        return features | {"sentence_embedding": normalize(mean, dim=-1) if self.scaled else mean}

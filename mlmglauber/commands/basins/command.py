@@ -28,8 +28,7 @@ EXAMPLES = """\
 
 GROUPS = (
     Group("Regions", "examples clusters", "method reject seed"),
-    Group("Output", "", "keep_embedding"),
-    Group("Summaries", "start", "min_visit draws"),
+    Group("Output", "start", "min-visit draws keep-embedding"),
 )
 
 

@@ -33,9 +33,8 @@ EXAMPLES = """\
   mlm-couple --start perturb:1 --resume damage.jsonl passages.txt"""
 
 GROUPS = (
-    Group("Chains", "tau lengths start pairs lag max_steps seed", "horizon burn_in coupling replicas allow cache_mb"),
-    Group("Output", "resume", "emit"),
-    Group("Summaries", "", "budgets eps"),
+    Group("Chains", "tau length start pairs lag max-steps seed", "horizon burn-in coupling replicas allow cache-mb"),
+    Group("Output", "resume", "emit budget eps"),
 )
 
 

@@ -30,7 +30,7 @@ EXAMPLES = """\
   mlm-embed --pca 2 states.jsonl > plane.jsonl"""
 
 GROUPS = (
-    Group("Embedding", "pca dims normalize", "prompt prompt_name"),
+    Group("Embedding", "pca dims normalize", "prompt prompt-name"),
     Group("Output", "encoding"),
 )
 

@@ -32,7 +32,7 @@ EXAMPLES = """\
   mlm-exact --vocab "a,b,c" --compare chains.jsonl texts.txt"""
 
 GROUPS = (
-    Group("Chain", "tau vocab top sites length", "max_states"),
+    Group("Chain", "tau vocab top sites length", "max-states"),
     Group("Output", "likeliest compare", "influences eps"),
 )
 

@@ -30,7 +30,7 @@ EXAMPLES = """\
   mlm-sample --tau 2 --sweeps 50 passages.txt | mlm-influence --summary"""
 
 GROUPS = (
-    Group("Influences", "tau replacements length seed", "draw eps freeze keep_mb"),
+    Group("Influences", "tau replacements length seed", "draw eps freeze keep-mb"),
     Group("Output", "matrix"),
 )
 

@@ -32,8 +32,8 @@ EXAMPLES = """\
 
 GROUPS = (
     Group("Rectangles", "site to rectangles length seed", "tau draw gap freeze noise"),
-    Group("Chains", "path", "burn_in"),
-    Group("Output", "", "fail_above"),
+    Group("Chains", "path", "burn-in"),
+    Group("Output", "", "fail-above"),
 )
 
 

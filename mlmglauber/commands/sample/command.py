@@ -35,8 +35,8 @@ EXAMPLES = """\
   mlm-sample --on-change --steps 100000 --resume chain.jsonl passages.txt"""
 
 GROUPS = (
-    Group("Chain", "tau steps sweeps chains length seed", "scan init burn_in freeze allow engine cache_mb"),
-    Group("Output", "every on_change resume", "pll from_run check"),
+    Group("Chain", "tau steps sweeps chains length seed", "scan init burn-in freeze allow engine cache-mb"),
+    Group("Output", "every on-change resume", "pll from-run check"),
 )
 
 

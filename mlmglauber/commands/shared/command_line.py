@@ -1,6 +1,7 @@
 """The command line of every command: usage errors in two lines, values in UTF-8, each list given once."""
 
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -11,6 +12,10 @@ from mlmglauber.commands.shared.help_groups import ALL, Group, write_groups
 from mlmglauber.commands.shared.process import occupy_streams
 from mlmglauber.stream.errors import ExitStatus
 from mlmglauber.stream.printable import printable
+
+
+NARROW, NARROWEST = 52, 24
+"""Number of columns of a terminal for which click makes lines that are too long; and the least width of a line here."""
 
 
 class Command(click.Command):
@@ -26,6 +31,13 @@ class Command(click.Command):
     def description(self, ctx: click.Context) -> str:
         """Paragraphs that say what the command does."""
         return self.help or ""
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The help, also for terminals that are narrower than click's least width."""
+        columns = shutil.get_terminal_size().columns
+        if columns < NARROW:
+            ctx.terminal_width = max(columns, NARROWEST)
+        return super().get_help(ctx)
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The description; in the short help its first paragraph."""

@@ -8,14 +8,15 @@ import click
 ALL = f"{__name__}.all"
 """Key of the context's `meta` that is set when all options are to be shown."""
 
-WIDEST = 26
-"""Maximum width of the names of options beside which their help stands on the same line."""
+SHARE = 3
+"""The help of an option begins on the line of its names if these are at most the SHARE-th part of the width."""
 
 
 class Group(NamedTuple):
     """Options that stand under one heading.
 
-    daily, more: names of parameters, with spaces between; --help shows the first ones, --help-all shows both.
+    daily, more: names of options without their dashes, with spaces between; --help shows the first ones, --help-all
+    shows both.
     """
 
     title: str
@@ -24,23 +25,29 @@ class Group(NamedTuple):
 
 
 SHARED = (
-    Group("Model", "model", "dtype batch_size device revision trust_remote_code allow_pickle exact"),
-    Group("Input", "", "form text text_field upper"),
     Group("Output", "summary table output", "csv md"),
+    Group("Model", "model", "dtype batch-size device revision trust-remote-code allow-pickle exact"),
+    Group("Input", "", "format text text-field upper"),
     Group("Several processes", "", "shard dask"),
-    Group("Errors and messages", "", "strict quiet verbose progress no_color"),
-    Group("Help", "help_all", "help version"),
+    Group("Errors and messages", "", "strict quiet verbose progress no-color"),
+    Group("Help", "help-all", "help version"),
 )
-"""The groups of the options that commands share; a group of a command with one of these titles comes before them."""
+"""The groups of the options that commands share; a command's own options of one of these titles come first."""
 
 
 def merged(own: Sequence[Group]) -> list[Group]:
     """The groups of a command, then the shared ones; groups of one title are one group."""
-    groups: dict[str, Group] = {}
-    for title, *names in (*own, *SHARED):
-        before = groups.get(title, Group(title))
-        groups[title] = Group(title, *(f"{a} {b}".strip() for a, b in zip(before[1:], names, strict=True)))
+    shared = {group.title for group in SHARED}
+    groups = {group.title: Group(group.title) for group in (*(one for one in own if one.title not in shared), *SHARED)}
+    for title, daily, more in (*own, *SHARED):
+        before = groups[title]
+        groups[title] = Group(title, f"{before.daily} {daily}", f"{before.more} {more}")
     return list(groups.values())
+
+
+def name_of(option: click.Option) -> str:
+    """The name of an option as a group has it."""
+    return max(option.opts, key=len).lstrip("-")
 
 
 def help_all_option() -> click.Option:
@@ -60,7 +67,7 @@ def write_groups(groups: Sequence[Group], options: Iterable[click.Option], conte
                  formatter: click.HelpFormatter) -> None:
     """Write the options under the headings of their groups, in the order of the groups."""
     whole = ALL in context.meta
-    by_name = {str(option.name): option for option in options}
+    by_name = {name_of(option): option for option in options}
     sections: list[tuple[str, list[tuple[str, str]]]] = []
     for group in groups:
         names = f"{group.daily} {group.more if whole else ''}".split()
@@ -68,7 +75,8 @@ def write_groups(groups: Sequence[Group], options: Iterable[click.Option], conte
         rows = [entry for entry in entries if entry is not None]
         if rows:
             sections.append((group.title, rows))
-    width = max((len(name) for _, rows in sections for name, _ in rows if len(name) <= WIDEST), default=0)
+    widest = formatter.width // SHARE
+    width = max((len(name) for _, rows in sections for name, _ in rows if len(name) <= widest), default=0)
     for title, rows in sections:
         with formatter.section(title):
             formatter.write_dl([(name.ljust(width), text) for name, text in rows], col_max=width)

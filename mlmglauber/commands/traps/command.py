@@ -35,8 +35,8 @@ EXAMPLES = """\
   mlm-traps certify --token '!' --token the --length 16 --tau 0.5 < passages.txt"""
 
 GROUPS = (
-    Group("Traps", "min_steps radius max_sweeps certify scan_tokens contexts tau length",
-          "basin support no_model candidates draw seed"),
+    Group("Traps", "min-steps radius max-sweeps token scan-tokens contexts tau length",
+          "basin support no-model candidates draw seed"),
 )
 
 TEXTS = ("form", "text", "text_field", "upper", "length", "tau", *MODEL_OPTIONS)
