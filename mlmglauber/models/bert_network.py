@@ -49,9 +49,9 @@ class BertSelfAttention(nn.Module):
 
     def forward(self, hidden: Tensor, allowed: Tensor | None) -> Tensor:
         """hidden: (B, n, H). allowed: (B, 1, n, n) True where a site may be attended to, None for all sites."""
-        heads = [layer(hidden).view(*hidden.shape[:2], -1, self.width).transpose(1, 2)
-                 for layer in (self.query, self.key, self.value)]
-        mixed = scaled_dot_product_attention(*heads, attn_mask=allowed, scale=self.width**-0.5)
+        queries, keys, values = (layer(hidden).view(*hidden.shape[:2], -1, self.width).transpose(1, 2)
+                                 for layer in (self.query, self.key, self.value))
+        mixed = scaled_dot_product_attention(queries, keys, values, attn_mask=allowed, scale=self.width**-0.5)
         return mixed.transpose(1, 2).reshape(hidden.shape)
 
 
@@ -107,7 +107,8 @@ class BertEncoder(nn.Module):
         if attention_mask is not None and not bool(attention_mask.all()):  # without a mask a faster kernel runs
             count, width = input_ids.shape
             allowed = attention_mask.bool()[:, None, None, :].expand(count, 1, width, width)
-        for layer in self.encoder["layer"]:  # type: ignore[union-attr]
+        layers: Any = self.encoder["layer"]
+        for layer in layers:
             hidden = layer(hidden, allowed)
         return (hidden,)
 
@@ -166,8 +167,8 @@ class SentenceBert(nn.Module):
         return self.children()
 
     def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
-        """features: the arguments of BertEncoder by name. The result holds `sentence_embedding`, (B, H)."""
+        """features: the arguments of BertEncoder by name. The result has `sentence_embedding` too, (B, H)."""
         hidden = self.auto_model(**features)[0]
         mask = features["attention_mask"].unsqueeze(-1).to(hidden.dtype)
         mean = (hidden * mask).sum(dim=1) / mask.sum(dim=1).clamp(min=SMALLEST_COUNT)
-        return {"sentence_embedding": normalize(mean, dim=-1) if self.scaled else mean}
+        return features | {"sentence_embedding": normalize(mean, dim=-1) if self.scaled else mean}

@@ -97,7 +97,7 @@ def standard_config(config: dict[str, Any]) -> bool:
 
 
 def standard_parts(whole: dict[str, Any], config: dict[str, Any], names: Sequence[str]) -> bool:
-    """Whether a tokenizer.json cuts texts as `config` says: its special tokens are `names` and nothing else is added."""
+    """Whether a tokenizer.json cuts texts as `config` says: it adds `names` to the vocabulary, and nothing else."""
     model = whole["model"]
     vocabulary, rest = model["vocab"], {key: value for key, value in model.items() if key != "vocab"}
     around = [{"SpecialToken": {"id": config["cls_token"], "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}},

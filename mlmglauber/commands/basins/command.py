@@ -7,6 +7,7 @@ import click
 from mlmglauber.commands.basins.options import BasinsOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Real
 from mlmglauber.commands.shared.options import device_options, summary_option, table_options
 from mlmglauber.stream.records import Record
@@ -24,6 +25,11 @@ EXAMPLES = """\
   mlm-sample --chains 4 starts.jsonl | mlm-embed | mlm-basins --examples topics.jsonl | jq .basin
   mlm-sample starts.jsonl | mlm-embed | mlm-basins --examples topics.jsonl --summary --start label --table
   mlm-basins --clusters 8 --summary embedded.jsonl | jq 'select(.over == "group").transitions'"""
+
+GROUPS = (
+    Group("Regions", "examples clusters", "method reject seed"),
+    Group("Output", "start", "min-visit draws keep-embedding"),
+)
 
 
 @click.option("--examples", type=click.Path(), metavar="FILE",
@@ -73,7 +79,7 @@ def basins(io: Filter, options: BasinsOptions) -> None:
     job.finish()
 
 
-main = record_command(basins, BasinsOptions, DESCRIPTION, EXAMPLES)
+main = record_command(basins, BasinsOptions, DESCRIPTION, EXAMPLES, GROUPS)
 
 if __name__ == "__main__":
     main()

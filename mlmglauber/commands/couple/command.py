@@ -8,6 +8,7 @@ import click
 from mlmglauber.commands.couple.options import DEFAULT_HORIZON, CoupleOptions, refuse_pairs
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Numbers, Real, Temperatures
 from mlmglauber.commands.shared.options import (
     exact_option,
@@ -30,6 +31,11 @@ EXAMPLES = """\
   mlm-couple --tau 0.5,1,2 --length 8,16 --pairs 20 < passages.txt | mlm-couple --summary
   echo "the cat sat on the mat" | mlm-couple --lag 50 --pairs 100 | mlm-couple --summary --eps 0.25
   mlm-couple --start perturb:1 --resume damage.jsonl passages.txt"""
+
+GROUPS = (
+    Group("Chains", "tau length start pairs lag max-steps seed", "horizon burn-in coupling replicas allow cache-mb"),
+    Group("Output", "resume", "emit budget eps"),
+)
 
 
 class Lengths(click.ParamType[list[int]]):
@@ -85,7 +91,7 @@ class Start(click.ParamType[str]):
               help="Also write the states of both chains every N steps, to the end, even after they have met.")
 @click.option("--allow", metavar="WORD[,WORD]...",
               help="Draw only these tokens, each one piece of the vocabulary; their probabilities are renormalised.")
-@click.option("--seed", type=click.IntRange(0), help="Seed; drawn and recorded when absent.")
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed; drawn and recorded when absent.")
 @click.option("--cache-mb", type=click.IntRange(0), default=256, show_default=True, metavar="MB",
               help="Memory for the cache of conditionals.")
 @click.option("--resume", type=click.Path(), metavar="FILE",
@@ -118,7 +124,7 @@ def couple(io: Filter, options: CoupleOptions) -> None:
         io.reporter.nothing_found = True  # __exit__ has reported why no pair was made
 
 
-main = record_command(couple, CoupleOptions, DESCRIPTION, EXAMPLES,
+main = record_command(couple, CoupleOptions, DESCRIPTION, EXAMPLES, GROUPS,
                       Spread(needs_all=("table", "resume", "summary"), unique_ids=True, check=refuse_pairs))
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import click
 from mlmglauber.commands.drift.options import DriftOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Numbers
 from mlmglauber.commands.shared.options import summary_option, table_options
 from mlmglauber.commands.shared.table_output import shown, write_tables
@@ -30,6 +31,10 @@ EXAMPLES = """\
   mlm-sample --tau 0.5,1,2 --chains 4 passages.txt | mlm-embed | mlm-drift --summary
   mlm-drift --reference previous embedded.jsonl | jq .drift
   mlm-drift --summary --threshold 0.3,0.5 embedded.jsonl | jq 'select(.over == "group")'"""
+
+GROUPS = (
+    Group("Drift", "reference threshold"),
+)
 
 
 @click.option("--reference", default="first", show_default=True, metavar="first|previous|FILE",
@@ -150,7 +155,7 @@ def _with_warnings(io: Filter, summaries: Iterable[Record]) -> Iterator[Record]:
         yield summary
 
 
-main = record_command(drift, DriftOptions, DESCRIPTION, EXAMPLES)
+main = record_command(drift, DriftOptions, DESCRIPTION, EXAMPLES, GROUPS)
 
 if __name__ == "__main__":
     main()

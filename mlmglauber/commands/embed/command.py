@@ -8,6 +8,7 @@ import click
 from mlmglauber.commands.embed.options import EmbedOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.options import device_options, spread_options, text_options
 from mlmglauber.commands.shared.spread.plan import Spread
 from mlmglauber.stream.errors import RecordError
@@ -28,6 +29,11 @@ EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-embed --encoding base64
   mlm-embed --pca 2 states.jsonl > plane.jsonl"""
 
+GROUPS = (
+    Group("Embedding", "pca dims normalize", "prompt prompt-name"),
+    Group("Output", "encoding"),
+)
+
 OWN_FIELDS = ("truncated", "text_tokens", "embedding_reason")
 """Fields of an earlier embedding, which are removed."""
 
@@ -44,7 +50,8 @@ OWN_FIELDS = ("truncated", "text_tokens", "embedding_reason")
 @click.option("--pca", type=click.IntRange(1), metavar="K",
               help="Replace embeddings by their first K principal components, or fewer if there are fewer; keeps all "
                    "records in memory.")
-@click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, help="Texts of a forward pass.")
+@click.option("--batch-size", type=click.IntRange(1), default=64, show_default=True, metavar="N",
+              help="Texts of a forward pass.")
 @text_options
 @device_options
 @spread_options
@@ -200,7 +207,7 @@ class _EmbedRun:
             self.io.output.write(record)
 
 
-main = record_command(embed, EmbedOptions, DESCRIPTION, EXAMPLES,
+main = record_command(embed, EmbedOptions, DESCRIPTION, EXAMPLES, GROUPS,
                       Spread(needs_all=("pca",)))
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import click
 from mlmglauber.commands.exact.options import ExactOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Real, Sites, Temperatures
 from mlmglauber.commands.shared.options import TABLE_FORMS, model_options, table_options, text_options
 from mlmglauber.commands.shared.table_output import write_tables
@@ -29,6 +30,11 @@ EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-exact --top 2 --tau 0.5,1,2
   mlm-exact --vocab "cat,dog,man" --sites 1,5 passages.txt | jq '[.tau, .tmix, .bound]'
   mlm-exact --vocab "a,b,c" --compare chains.jsonl texts.txt"""
+
+GROUPS = (
+    Group("Chain", "tau vocab top sites length", "max-states"),
+    Group("Output", "likeliest compare", "influences eps"),
+)
 
 
 @click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
@@ -107,7 +113,7 @@ def _restriction(inputs: "Inputs", options: ExactOptions, text: "Input") -> "Res
     return space
 
 
-main = record_command(exact, ExactOptions, DESCRIPTION, EXAMPLES)
+main = record_command(exact, ExactOptions, DESCRIPTION, EXAMPLES, GROUPS)
 
 if __name__ == "__main__":
     main()

@@ -6,6 +6,7 @@ import click
 from mlmglauber.commands.influence.options import InfluenceOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Real, Sites, Temperatures
 from mlmglauber.commands.shared.options import (
     model_options,
@@ -28,6 +29,11 @@ EXAMPLES = """\
   mlm-influence --summary --length 16 --tau 1,2,4 passages.txt
   mlm-sample --tau 2 --sweeps 50 passages.txt | mlm-influence --summary"""
 
+GROUPS = (
+    Group("Influences", "tau replacements length seed", "draw eps freeze keep-mb"),
+    Group("Output", "matrix"),
+)
+
 
 @click.option("-t", "--tau", type=Temperatures(), metavar="TAU[,TAU]...",
               help="Temperature, or several at no extra cost. Default: that of a state, and 1 for a text.")
@@ -45,7 +51,7 @@ EXAMPLES = """\
 @click.option("--length", type=click.IntRange(1), metavar="N",
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
 @click.option("--freeze", type=Sites(), metavar="SITES", help="Sites that are neither drawn nor changed, as 0,3,5-7.")
-@click.option("--seed", type=click.IntRange(0), help="Seed of the draws; drawn and recorded when absent.")
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the draws; drawn and recorded when absent.")
 @table_options(summary=True)
 @text_options
 @model_options
@@ -57,7 +63,7 @@ def influence(io: Filter, options: InfluenceOptions) -> None:
     InfluenceRun(io, options).run()
 
 
-main = record_command(influence, InfluenceOptions, DESCRIPTION, EXAMPLES,
+main = record_command(influence, InfluenceOptions, DESCRIPTION, EXAMPLES, GROUPS,
                       Spread(needs_all=("table", "summary")))
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import click
 from mlmglauber.commands.plot.options import PlotOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Real
 from mlmglauber.pictures.kinds import KINDS
 from mlmglauber.pictures.palette import STYLES, WIDTH
@@ -33,6 +34,10 @@ EXAMPLES = """\
   mlm-drift --summary embedded.jsonl | mlm-plot --kind drift --terminal
   mlm-sample --tau 0.3 --on-change passages.txt | tee chain.jsonl | mlm-traps > traps.jsonl
   cat chain.jsonl traps.jsonl | mlm-plot --kind spacetime --width 7 -o spacetime.png"""
+
+GROUPS = (
+    Group("Picture", "kind threshold terminal"),
+)
 
 
 @click.option("--kind", type=click.Choice(list(KINDS)), help="What to draw, where records can be drawn in several "
@@ -122,7 +127,7 @@ def _rendered(picture: "Picture", form: str, options: PlotOptions) -> bytes:
     return content(figure(picture, options.style, options.width or WIDTH), form, options.dpi, options.style)
 
 
-main = record_command(plot, PlotOptions, DESCRIPTION, EXAMPLES)
+main = record_command(plot, PlotOptions, DESCRIPTION, EXAMPLES, GROUPS)
 
 if __name__ == "__main__":
     main()

@@ -6,6 +6,7 @@ import click
 from mlmglauber.commands.rect.options import RectOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Real, Sites
 from mlmglauber.commands.shared.options import (
     model_options,
@@ -28,6 +29,12 @@ EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-rect --site cat --to dog --site mat --to rug
   mlm-rect --rectangles 200 --summary < passages.txt
   mlm-sample --on-change --steps 5000 < passages.txt | mlm-rect --path --summary"""
+
+GROUPS = (
+    Group("Rectangles", "site to rectangles length seed", "tau draw gap freeze noise"),
+    Group("Chains", "path", "burn-in"),
+    Group("Output", "", "fail-above"),
+)
 
 
 @click.option("--site", multiple=True, metavar="SITE", help="A site: its number from 0 on, or its word; give two.")
@@ -52,7 +59,7 @@ EXAMPLES = """\
 @click.option("--length", type=click.IntRange(2), metavar="N",
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
 @click.option("--freeze", type=Sites(), metavar="SITES", help="Sites that no rectangle uses, as in 0,3,5-7.")
-@click.option("--seed", type=click.IntRange(0), help="Seed of the draws; drawn and recorded when absent.")
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the draws; drawn and recorded when absent.")
 @text_options
 @model_options
 @spread_options
@@ -76,7 +83,7 @@ def rect(io: Filter, options: RectOptions) -> None:
     RectRun(io, options).run()
 
 
-main = record_command(rect, RectOptions, DESCRIPTION, EXAMPLES,
+main = record_command(rect, RectOptions, DESCRIPTION, EXAMPLES, GROUPS,
                       Spread(needs_all=("table", "summary", "fail_above", "path")))
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from mlmglauber.commands.shared.chain_run import INITS, SCANS
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Sites, Temperatures
 from mlmglauber.commands.shared.options import (
     TABLE_FORMS,
@@ -34,12 +35,18 @@ EXAMPLES = """\
   mlm-sample --tau 0.5,1,2 --chains 4 --steps 2000 passages.txt | mlm-embed | mlm-drift --summary
   mlm-sample --on-change --steps 100000 --resume chain.jsonl passages.txt"""
 
+GROUPS = (
+    Group("Chain", "tau steps sweeps chains length seed", "scan init burn-in freeze allow engine cache-mb"),
+    Group("Output", "every on-change resume", "pll from-run check"),
+)
+
 
 @click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several: each is run. At 0 the likeliest token is taken.")
-@click.option("--steps", type=click.IntRange(0), help="Length of a chain in steps.")
-@click.option("--sweeps", type=click.IntRange(0), help=f"Length of a chain in sweeps. Default: {DEFAULT_SWEEPS}.")
-@click.option("-c", "--chains", type=click.IntRange(1), default=1, show_default=True,
+@click.option("--steps", type=click.IntRange(0), metavar="N", help="Length of a chain in steps.")
+@click.option("--sweeps", type=click.IntRange(0), metavar="N",
+              help=f"Length of a chain in sweeps. Default: {DEFAULT_SWEEPS}.")
+@click.option("-c", "--chains", type=click.IntRange(1), default=1, show_default=True, metavar="N",
               help="Number of chains of a text.")
 @click.option("--every", type=click.IntRange(1), metavar="N", help="Write every Nth state. Default: once a sweep.")
 @click.option("--on-change", is_flag=True,
@@ -57,7 +64,7 @@ EXAMPLES = """\
 @click.option("--freeze", type=Sites(), metavar="SITES", help="Sites that stay fixed, from 0 on, as in 0,3,5-7.")
 @click.option("--allow", metavar="WORD[,WORD]...",
               help="Draw only these tokens, each one piece of the vocabulary; their probabilities are renormalised.")
-@click.option("--seed", type=click.IntRange(0), help="Seed; drawn and recorded when absent.")
+@click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed; drawn and recorded when absent.")
 @click.option("--engine", type=click.Choice(["fast", "plain"]), default="fast", show_default=True,
               help="plain, the reference, computes every step anew; the states are the same.")
 @click.option("--cache-mb", type=click.IntRange(0), default=256, show_default=True, metavar="MB",
@@ -125,7 +132,7 @@ def _checked(io: Filter, options: SampleOptions) -> SampleOptions:
     return options
 
 
-main = record_command(sample, SampleOptions, DESCRIPTION, EXAMPLES,
+main = record_command(sample, SampleOptions, DESCRIPTION, EXAMPLES, GROUPS,
                       Spread(needs_all=("table", "resume", "from_run", "check"), unique_ids=True))
 
 if __name__ == "__main__":

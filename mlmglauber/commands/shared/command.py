@@ -3,7 +3,7 @@
 import os
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -12,6 +12,7 @@ import click
 from mlmglauber import __version__
 from mlmglauber.commands.shared.command_line import Command
 from mlmglauber.commands.shared.filter import Filter, Function
+from mlmglauber.commands.shared.help_groups import Group, help_all_option, merged
 from mlmglauber.commands.shared.modes import Mode, ModeCommand, complete_first
 from mlmglauber.commands.shared.options import Options, take_reading, take_table
 from mlmglauber.commands.shared.process import settle_process
@@ -26,12 +27,13 @@ CLOSED_PIPE = 141
 
 
 def record_command(function: Function, options_class: type[Options], description: str, examples: str,
-                   spread: Spread | None = None, modes: Mapping[str, Mode] | None = None) -> Command:
+                   groups: Sequence[Group], spread: Spread | None = None,
+                   modes: Mapping[str, Mode] | None = None) -> Command:
     """The command mlm-NAME of a function NAME(io, options) over records.
 
-    The click.option decorators of the function come first in --help; the options that all commands share follow.
-    options_class: the dataclass with a field for each of the function's own options. spread: how --shard and --dask
-    divide the command's work, None where they do not. modes: for a command whose first argument may name a mode.
+    options_class: the dataclass with a field for each of the function's own options. groups: the headings under which
+    the help shows these options; the options that commands share have groups of their own. spread: how --shard and
+    --dask divide the command's work, None where they do not. modes: for a command whose first argument may name a mode.
     """
     name = f"mlm-{function.__name__}"
 
@@ -48,7 +50,9 @@ def record_command(function: Function, options_class: type[Options], description
         "callback": callback, "help": description, "epilog": examples,
         "params": [inputs, *own_options, *_shared_options(name)],
         "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
-    return ModeCommand(name, modes=modes, **settings) if modes else Command(name, **settings)
+    command = ModeCommand(name, modes=modes, **settings) if modes else Command(name, **settings)
+    command.groups = merged(groups)
+    return command
 
 
 def _shared_options(name: str) -> list[click.Parameter]:
@@ -67,6 +71,7 @@ def _shared_options(name: str) -> list[click.Parameter]:
         click.Option(["--no-color"], is_flag=True, help="Use no colour, as with NO_COLOR or TERM=dumb."),
         click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=version,
                      help="Show the version and exit."),
+        help_all_option(),
     ]
 
 

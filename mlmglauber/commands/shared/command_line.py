@@ -1,19 +1,53 @@
 """The command line of every command: usage errors in two lines, values in UTF-8, each list given once."""
 
 import os
+import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from mlmglauber.commands.shared.help_groups import ALL, Group, write_groups
 from mlmglauber.commands.shared.process import occupy_streams
 from mlmglauber.stream.errors import ExitStatus
 from mlmglauber.stream.printable import printable
 
 
+NARROW, NARROWEST = 52, 24
+"""Number of columns of a terminal for which click makes lines that are too long; and the least width of a line here."""
+
+
 class Command(click.Command):
-    """A click command whose usage errors are two lines and whose examples keep their shape."""
+    """A click command with two helps: --help is one screen, --help-all has everything. Usage errors are two lines."""
+
+    groups: Sequence[Group] = ()
+    """The groups of all options."""
+
+    def shown_options(self, ctx: click.Context) -> list[click.Option]:
+        """The options that the help may show."""
+        return [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+
+    def description(self, ctx: click.Context) -> str:
+        """Paragraphs that say what the command does."""
+        return self.help or ""
+
+    def get_help(self, ctx: click.Context) -> str:
+        """The help, also for terminals that are narrower than click's least width."""
+        columns = shutil.get_terminal_size().columns
+        if columns < NARROW:
+            ctx.terminal_width = max(columns, NARROWEST)
+        return super().get_help(ctx)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The description; in the short help its first paragraph."""
+        whole = self.description(ctx)
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text(whole if ALL in ctx.meta else whole.partition("\n\n")[0])
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_groups(self.groups, self.shown_options(ctx), ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         formatter.write(f"\nExamples:\n\n{self.epilog}\n\n")

@@ -76,12 +76,9 @@ class ModeCommand(Command):
         pieces = super().collect_usage_pieces(ctx)
         return pieces if __name__ in ctx.meta else [f"[{'|'.join(self.modes)}]", *pieces]
 
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        whole, self.help = self.help, self._mode(ctx).description if __name__ in ctx.meta else self.help
-        try:
-            super().format_help_text(ctx, formatter)
-        finally:
-            self.help = whole
+    def description(self, ctx: click.Context) -> str:
+        """That of the mode, if one is named."""
+        return self._mode(ctx).description if __name__ in ctx.meta else super().description(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The options of the mode; without the name of a mode also the list of modes."""
@@ -91,9 +88,7 @@ class ModeCommand(Command):
                 formatter.write_paragraph()
                 formatter.write_text(f"'{self.name} MODE --help' shows the options of a mode; below are those of "
                                      f"{next(iter(self.modes))}, which runs where no mode is named.")
-        records = [record for option in self._options(ctx) if (record := option.get_help_record(ctx)) is not None]
-        with formatter.section("Options"):
-            formatter.write_dl(records)
+        super().format_options(ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         examples = self._mode(ctx).examples if __name__ in ctx.meta else self.epilog
@@ -101,18 +96,17 @@ class ModeCommand(Command):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The options of the mode."""
-        names = {name for option in self._options(ctx) for name in (*option.opts, *option.secondary_opts)}
+        names = {name for option in self.shown_options(ctx) for name in (*option.opts, *option.secondary_opts)}
         return [item for item in super().shell_complete(ctx, incomplete) if item.value in names]
 
     def _mode(self, ctx: click.Context) -> Mode:
         """The mode that is named, else the first one, which sets no values."""
         return self.modes[ctx.meta.get(__name__) or next(iter(self.modes))]
 
-    def _options(self, ctx: click.Context) -> list[click.Option]:
+    def shown_options(self, ctx: click.Context) -> list[click.Option]:
         """The options of the mode."""
         name = ctx.meta.get(__name__) or next(iter(self.modes))
-        return [param for param in self.get_params(ctx)
-                if isinstance(param, click.Option) and name in self.modes_of(param)]
+        return [option for option in super().shown_options(ctx) if name in self.modes_of(option)]
 
 
 def complete_first(modes: Mapping[str, Mode]) -> Any:

@@ -4,6 +4,7 @@ import click
 
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.options import TABLE_FORMS, model_options, table_options
 from mlmglauber.commands.shared.table_output import write_tables
 from mlmglauber.commands.tokens.options import TokensOptions
@@ -18,6 +19,10 @@ DESCRIPTION = (
 EXAMPLES = """\
   echo "the food was lovely" | mlm-tokens --table
   mlm-tokens --length 24 passages.jsonl | jq -c 'select(.unknown > 0) | {id, unknown_sites}'"""
+
+GROUPS = (
+    Group("Tokens", "length"),
+)
 
 
 @click.option("--length", type=click.IntRange(1), metavar="N",
@@ -46,7 +51,7 @@ def tokens(io: Filter, options: TokensOptions) -> None:
         write_tables(io, options.table, tokens_tables(records))
 
 
-main = record_command(tokens, TokensOptions, DESCRIPTION, EXAMPLES)
+main = record_command(tokens, TokensOptions, DESCRIPTION, EXAMPLES, GROUPS)
 
 if __name__ == "__main__":
     main()

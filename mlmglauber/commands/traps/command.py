@@ -7,6 +7,7 @@ import click
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.modes import Mode
 from mlmglauber.commands.shared.option_types import Real, Temperatures
 from mlmglauber.commands.shared.options import (
@@ -32,6 +33,11 @@ EXAMPLES = """\
   mlm-sample --tau 0.5 --steps 20000 --on-change < passages.txt | mlm-traps --min-steps 200 --summary
   mlm-traps find < passages.txt | jq -r '[.margin, .text] | @tsv'
   mlm-traps certify --token '!' --token the --length 16 --tau 0.5 < passages.txt"""
+
+GROUPS = (
+    Group("Traps", "min-steps radius max-sweeps token scan-tokens contexts tau length",
+          "basin support no-model candidates draw seed"),
+)
 
 TEXTS = ("form", "text", "text_field", "upper", "length", "tau", *MODEL_OPTIONS)
 RECORDS = ("summary", "table", "csv", "md", "basin", "support")
@@ -97,8 +103,8 @@ MODES = {
               help="Temperature, or several, for escape probabilities and drifts.")
 @click.option("--length", type=click.IntRange(1), metavar="N",
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
-@click.option("--seed", type=click.IntRange(0), help="Seed of the sites at which copies are put; drawn and recorded "
-              "when absent.")
+@click.option("--seed", type=click.IntRange(0), metavar="N",
+              help="Seed of the sites at which copies are put; drawn and recorded when absent.")
 @text_options
 @model_options
 def traps(io: Filter, options: TrapsOptions) -> None:
@@ -155,7 +161,7 @@ def _write_summaries(io: Filter, head: "Record | None", groups: "list[Record]", 
         io.output.write(group)
 
 
-main = record_command(traps, TrapsOptions, DESCRIPTION, EXAMPLES, modes=MODES)
+main = record_command(traps, TrapsOptions, DESCRIPTION, EXAMPLES, GROUPS, modes=MODES)
 
 if __name__ == "__main__":
     main()
