@@ -36,7 +36,8 @@ EXAMPLES = """\
   cat chain.jsonl traps.jsonl | mlm-plot --kind spacetime --width 7 -o spacetime.png"""
 
 GROUPS = (
-    Group("Picture", "kind threshold terminal"),
+    Group("Picture", "kind threshold color-by terminal"),
+    Group("Look", "panels title style width", "dpi"),
 )
 
 

@@ -37,7 +37,7 @@ EXAMPLES = """\
 
 GROUPS = (
     Group("Chain", "tau steps sweeps chains length seed", "scan init burn-in freeze allow engine cache-mb"),
-    Group("Output", "every on-change resume", "pll from-run check"),
+    Group("Output", "every on-change resume", "pll json from-run check"),
 )
 
 

@@ -13,7 +13,6 @@ from mlmglauber.commands.shared.process import occupy_streams
 from mlmglauber.stream.errors import ExitStatus
 from mlmglauber.stream.printable import printable
 
-
 NARROW, NARROWEST = 52, 24
 """Number of columns of a terminal for which click makes lines that are too long; and the least width of a line here."""
 

@@ -8,6 +8,7 @@ import click
 
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Real
 from mlmglauber.commands.show.options import ShowOptions
 
@@ -31,6 +32,11 @@ EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-sample --on-change --sweeps 20 | mlm-show
   mlm-sample --on-change --chains 4 passages.txt | mlm-show --follow --fps 10
   mlm-show --log chains.jsonl | grep river"""
+
+
+GROUPS = (
+    Group("Form", "follow fps log diff color"),
+)
 
 
 @click.option("-f", "--follow", is_flag=True,
@@ -89,7 +95,7 @@ def _check(io: Filter, options: ShowOptions) -> None:
         raise click.UsageError("--follow reads keys from the terminal; give the records in a file or a pipe")
 
 
-main = record_command(show, ShowOptions, DESCRIPTION, EXAMPLES)
+main = record_command(show, ShowOptions, DESCRIPTION, EXAMPLES, GROUPS)
 
 if __name__ == "__main__":
     main()
