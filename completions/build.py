@@ -1,7 +1,8 @@
 """Write the completion files of the shells: `python completions/build.py`.
 
-One file a shell holds what click makes for each command; a shell then asks the command itself, so the files change with
-the commands' names alone. A test compares them with the result.
+The files hold what click makes for each command. A shell then asks the command itself, so the files change only when
+the name of a command changes. bash and fish look for a file with the name of the command, zsh reads all files whose
+name begins with _, so it needs one file. A test compares the files with the result.
 """
 
 import importlib
@@ -36,13 +37,13 @@ def scripts(shell: type[ShellComplete]) -> dict[str, str]:
             for name, command in commands().items()}
 
 
-def bash() -> str:
-    """To be sourced, by bash 4.4 or a later one."""
-    return "\n\n".join([HEAD, *scripts(AnyBash).values()]) + "\n"
+def bash() -> dict[str, str]:
+    """Files for bash 4.4 or later, which bash-completion loads when they are needed."""
+    return {f"bash/{name}": f"{HEAD}\n\n{script}\n" for name, script in scripts(AnyBash).items()}
 
 
-def zsh() -> str:
-    """To be sourced after compinit, or autoloaded from fpath as _mlmglauber, where $service names the command."""
+def zsh() -> dict[str, str]:
+    """One file, for a folder of fpath or to be sourced after compinit; zsh puts the name of the command in $service."""
     found = scripts(ZshComplete)
     parts, cases = [], []
     for name, script in found.items():
@@ -54,20 +55,23 @@ def zsh() -> str:
     names = " ".join(found)
     ask = "\n".join(["if [[ $zsh_eval_context[-1] == loadautofunc ]]; then", "    case $service in", *cases, "    esac",
                      "else", *(f"    compdef _{name.replace('-', '_')}_completion {name}" for name in found), "fi"])
-    return "\n\n".join([f"#compdef {names}\n{HEAD}", *parts, ask]) + "\n"
+    return {"zsh/_mlmglauber": "\n\n".join([f"#compdef {names}\n{HEAD}", *parts, ask]) + "\n"}
 
 
-def fish() -> str:
-    """To be sourced, or one file of fish's completions for all commands."""
-    return "\n\n".join([HEAD, *scripts(FishComplete).values()]) + "\n"
+def fish() -> dict[str, str]:
+    """Files that fish loads when they are needed."""
+    return {f"fish/{name}.fish": f"{HEAD}\n\n{script}\n" for name, script in scripts(FishComplete).items()}
 
 
-FILES = {"mlmglauber.bash": bash, "mlmglauber.zsh": zsh, "mlmglauber.fish": fish}
+def files() -> dict[str, str]:
+    """The text of each completion file, by its path in this folder."""
+    return bash() | zsh() | fish()
 
 
 def main() -> None:
-    for name, made in FILES.items():
-        (HERE / name).write_text(made())
+    for name, made in files().items():
+        (HERE / name).parent.mkdir(exist_ok=True)
+        (HERE / name).write_text(made)
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ COMMANDS = {
     "mlm-plot": "draw records",
     "mlm-rect": "whether a model's conditionals fit a joint law",
     "mlm-sample": "run Glauber chains from texts",
+    "mlm-show": "show chains as they are rewritten",
     "mlm-tokens": "how a model cuts texts into sites",
     "mlm-traps": "find where chains get stuck, and why",
 }

@@ -1,9 +1,13 @@
 """Tables whose answers are known exactly, and the kernel of a small chain written out in full."""
 
+from itertools import product
+
 import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.dynamics.glauber import temper
+from mlmglauber.measures.exact.finite_chain import FiniteChain, attractors, local_log_probs
+from mlmglauber.measures.exact.solve import rectangles, solve
 from mlmglauber.models.conditionals import TableConditional
 
 # Two sites, three letters, incompatible. TABLE_A[0][b] is the law of site 0 given site 1 = b.
@@ -70,3 +74,32 @@ def stationary(kernel: NDArray[np.float64]) -> NDArray[np.float64]:
     values, vectors = np.linalg.eig(kernel.T)
     law = np.real(vectors[:, np.argmin(abs(values - 1))])
     return np.asarray(law / law.sum())
+
+
+def chain_of(table, tau=1.0):
+    """The finite chain of a table, or of the arrays of one."""
+    if not isinstance(table, TableConditional):
+        table = TableConditional(table)
+    shape = (table.vocab_size,) * table.sites
+    base = local_log_probs(shape, lambda site, rows: table.log_probs(rows, np.full(len(rows), site)))
+    return FiniteChain(shape, base, tau)
+
+
+def solved(chain, eps=0.25, start=None):
+    """A chain solved, with the basins of its steepest ascents and its rectangles."""
+    warm = FiniteChain(chain.shape, chain.base, 1.0)
+    return solve(chain, attractors(warm), rectangles(chain.shape, chain.base), eps, start)
+
+
+def random_chain(generator, shape, strength, tau=1.0):
+    """A chain of incompatible conditionals; strength: standard deviation of their logits."""
+    size = int(np.prod(shape))
+    loose = FiniteChain(shape, strength * generator.standard_normal((len(shape), size)), 1.0)
+    return FiniteChain(shape, loose.logp, tau)
+
+
+def ising(n, coupling):
+    """(table, log-weights of its states) of a chain of n spins whose neighbours are coupled."""
+    spins = np.array(list(product([-1, 1], repeat=n)))
+    energy = coupling * (spins[:, 1:] * spins[:, :-1]).sum(axis=1)
+    return TableConditional.from_joint(np.exp(energy).reshape((2,) * n)), energy

@@ -120,9 +120,9 @@ def rectangles(model: TextModel, text: Text, *, count: int = 20, draw: str = "co
         where = pairs == site
         tokens[where] = draw_tokens(draw, int(ids[site]), uniforms[:, 2:][where].tolist(), model.allowed,
                                     None if draw == "uniform" else known[site])
-    asked = [ask for i, j, a, b in np.hstack([pairs, tokens]).tolist()
+    all_asks = [ask for i, j, a, b in np.hstack([pairs, tokens]).tolist()
              for ask in asks(ids, Rectangle(i, j, int(ids[i]), int(ids[j]), a, b))]
-    return RectangleDeltas(pairs, tokens, measure(rows, asked, tau).delta)
+    return RectangleDeltas(pairs, tokens, measure(rows, all_asks, tau).delta)
 
 
 def influence(model: TextModel, text: Text, *, tau: float = 1.0, replacements: int = 4, draw: str = "conditional",
@@ -207,17 +207,17 @@ def traps(states: Iterable[State], *, radius: int = 1, min_steps: int = 100) -> 
     check_count("min_steps", min_steps, 1)
     trackers: dict[int, Tracker] = {}
     last: dict[int, Ids] = {}
-    found: list[tuple[int, Trap]] = []
+    pairs: list[tuple[int, Trap]] = []
     for state in states:
         if state.chain in last and not _follows(state, last[state.chain]):
             raise ValueError(f"chain {state.chain}: states are missing before step {state.step}; give the states of "
                              "every step or of every change")
         last[state.chain] = state.ids
         tracker = trackers.setdefault(state.chain, Tracker(radius, min_steps))
-        found += [(state.chain, trap) for trap in tracker.see(state.step, tuple(state.ids.tolist()))]
+        pairs += [(state.chain, trap) for trap in tracker.see(state.step, tuple(state.ids.tolist()))]
     for chain, tracker in trackers.items():
-        found += [(chain, trap) for trap in tracker.end()]
-    return found
+        pairs += [(chain, trap) for trap in tracker.end()]
+    return pairs
 
 
 def _follows(state: State, before: Ids) -> bool:

@@ -86,7 +86,7 @@ class BaseEngine(ABC, Generic[Member, Request]):
     def unknown(self, row: int, site: int, uniforms: NDArray[np.float64]) -> Iterable[Request]:
         """Requests for what is not known of a draw at this site in a member's present state."""
 
-    def run(self, members: Sequence[Member]) -> None:
+    def advance(self, members: Sequence[Member]) -> None:
         """Move every member as far as the known conditionals carry it; then one round of the model for those that wait.
 
         Members at their horizon, broken ones and deferred ones stay where they are.
@@ -170,7 +170,7 @@ class BaseEngine(ABC, Generic[Member, Request]):
         population = self.population
         for row in rows[population.known[rows].sum(axis=1) > 1].tolist():
             intervals = population.stay_intervals(row)
-            self.cache.put(self.state_key(row), intervals, intervals.nbytes)
+            self.cache.put(self.state_key(row), intervals, sum(array.nbytes for array in intervals))
 
     def enter_states(self, rows: Ids) -> None:
         """Look up what is known of the states that these members have come to."""

@@ -53,15 +53,6 @@ class ConditionalCache:
         else:
             self._entries.pop(key, None)
 
-    def distribution(self, site: int, tau: float, ids: Ids) -> TokenDistribution | None:
-        """The conditional of a site in a state, None where it is not known."""
-        known: TokenDistribution | None = self.get(context_key(site, tau, ids))
-        return known
-
-    def keep(self, site: int, tau: float, ids: Ids, distribution: TokenDistribution) -> None:
-        """Keep a conditional."""
-        self.put(context_key(site, tau, ids), distribution, distribution.nbytes)
-
     def keep_drawn(self, draws: Draws, rows: BlockRows, drawn: TokenDraws, always: NDArray[np.bool_],
                    tolerance: float, level: int) -> None:
         """Keep the conditionals of draws that are likely to answer the next draw, and those with `always`.
@@ -75,11 +66,11 @@ class ConditionalCache:
         mass = rows.masses[places, rows.chosen] + np.where(beside != rows.chosen, rows.masses[places, beside], 0.0)
         kept = (always | (mass >= WORTH_KEEPING)) & drawn.finite & (drawn.certain | ~cold)
         for k in np.flatnonzero(kept).tolist():
-            tau, site = float(draws.taus[k]), int(draws.sites[k])
+            tau = float(draws.taus[k])
             shift = 0.0 if cold[k] or not tolerance else tolerance / tau
-            state = draws.ids[k][draws.ids[k] != FILL]
-            known = self.distribution(site, tau, state)
+            key = context_key(int(draws.sites[k]), tau, draws.ids[k][draws.ids[k] != FILL])
+            known: TokenDistribution | None = self.get(key)
             if known is None or known.level != level:
                 known = TokenDistribution(rows.masses[k], shift, level)
             known.learn(rows, k, int(old[k]))
-            self.keep(site, tau, state, known)
+            self.put(key, known, known.nbytes)

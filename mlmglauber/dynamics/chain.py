@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.dynamics.glauber import scan_sites
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.models.conditionals import Ids
 
@@ -66,11 +65,31 @@ class OutputSchedule(NamedTuple):
         return min(steps, default=self.last + 1)
 
 
+def scan_sites(scan: str, stream: Stream, start: int, count: int, free: Ids) -> Ids:
+    """(count,) the sites of steps start ... start + count - 1, taken from `free`, the (n,) sites that move.
+
+    scan: random, each site uniform and independent; permutation, a fresh uniform order in every sweep of n steps;
+    systematic, left to right in every sweep. stream: the uniforms of the chain's sites. Raises ValueError for another
+    scan.
+    """
+    n = len(free)
+    steps = np.arange(start, start + count)
+    if scan == "systematic":
+        return free[steps % n]
+    if scan == "random":
+        return free[(stream.uniforms(start, count) * n).astype(np.int64)]
+    if scan == "permutation":
+        first, last = start // n, (start + count - 1) // n + 1
+        orders = stream.uniforms(first * n, (last - first) * n).reshape(-1, n).argsort(axis=1, kind="stable")
+        return free[orders.ravel()[start - first * n :][:count]]
+    raise ValueError(f"scan {scan!r} is unknown; give random, permutation or systematic")
+
+
 class Chain:
     """One chain: its state, its step, its random streams, and the events that nobody has taken yet.
 
     ids: (n,) the start. tau: the temperature, at least 0. seed, record, number: the name of the random streams (see
-    randomness.Stream). scan: see glauber.scan_sites. frozen: sites that keep their tokens. step: the number of updates
+    randomness.Stream). scan: see scan_sites. frozen: sites that keep their tokens. step: the number of updates
     made before. horizon: the number of updates after which the chain stops for now. broken: the site of a conditional
     that was not finite; such a chain cannot go on.
     """
@@ -79,21 +98,15 @@ class Chain:
                  schedule: OutputSchedule, scan: str = "random", frozen: Sequence[int] = (), step: int = 0) -> None:
         self.ids = np.array(ids, dtype=np.int64)
         self.tau, self.scan, self.step, self.number, self.schedule = tau, scan, step, number, schedule
+        self.sites = len(self.ids)
+        """Number of sites n of a state."""
+        self.next_due = schedule.next_due
         self.free = np.setdiff1d(np.arange(len(self.ids)), np.asarray(frozen, dtype=np.int64))
         self.horizon = schedule.last
         self.broken: int | None = None
         self.events: deque[Event] = deque()
         self._site, self._block, self._token = (Stream(seed, record, number, purpose)
                                                 for purpose in ("site", "block", "token"))
-
-    @property
-    def sites(self) -> int:
-        """Number of sites n of a state."""
-        return len(self.ids)
-
-    def next_due(self, after: int) -> int:
-        """The first step behind `after` whose state is emitted even when nothing changes."""
-        return self.schedule.next_due(after)
 
     def plan(self, start: int, count: int) -> tuple[Ids, NDArray[np.float64]]:
         """The sites (count,) and uniforms (count, 2) of steps start ... start + count - 1: block, then token."""

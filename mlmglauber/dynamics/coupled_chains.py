@@ -8,9 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.dynamics.chain import Chain, OutputSchedule
+from mlmglauber.dynamics.chain import Chain, OutputSchedule, scan_sites
 from mlmglauber.dynamics.coupling import TRIALS, exponentials
-from mlmglauber.dynamics.glauber import scan_sites
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.models.conditionals import Ids
 
@@ -48,6 +47,8 @@ class CoupledChains:
                  steps: int, vocab: int, lag: int = 0, emit: int = 0) -> None:
         self.chains, self.tau, self.coupling, self.lag, self.emit = chains, tau, coupling, lag, emit
         self.step, self.last, self.horizon = 0, steps, steps
+        self.sites = len(chains[0].ids)
+        """Number of sites n of a state."""
         self.meeting: int | None = None
         self.history: tuple[array[int], array[int]] = (array("q"), array("q"))
         self.snapshots: deque[Snapshot] = deque()
@@ -60,11 +61,6 @@ class CoupledChains:
         self._streams = {purpose: Stream(seed, record, number, purpose)
                          for purpose in ("site", "block", "token", "accept", "trial", "trials", "race")}
         self._free = np.arange(self.sites)
-
-    @property
-    def sites(self) -> int:
-        """Number of sites n of a state."""
-        return len(self.chains[0].ids)
 
     @property
     def finished(self) -> bool:

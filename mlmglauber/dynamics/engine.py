@@ -15,7 +15,7 @@ The cache is bounded. A conditional that it has lost is computed again and gives
 nor the order of the calls changes a trajectory.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,10 +57,6 @@ class Engine(BaseEngine[Chain, Ahead]):
     def rows(self) -> int:
         """Maximum number of conditionals in a call; the model's own can change from call to call."""
         return self.conditional.rows if self._rows is None else self._rows
-
-    def advance(self, chains: Sequence[Chain]) -> None:
-        """Move every chain towards its horizon, with one round of calls of the model at most; see BaseEngine.run."""
-        self.run(chains)
 
     def check(self, ids: Ids, site: int, tau: float, uniforms: NDArray[np.float64], token: int) -> None:
         """Make a draw that was certain once more in the best precision; `precision` counts those that differ.
@@ -189,7 +185,7 @@ class Engine(BaseEngine[Chain, Ahead]):
         for k in np.flatnonzero(repeat | checked).tolist():
             row = int(planned.rows[k])
             ids = draws.ids[k, : population.length[row]].copy()
-            redraw = Redraw(population.find(row) if repeat[k] else None, row, ids, int(planned.sites[k]),
+            redraw = Redraw(population.member(row) if repeat[k] else None, row, ids, int(planned.sites[k]),
                             float(taus[k]), uniforms[k], 1, int(drawn.tokens[k]), rows.row(k))
             if repeat[k]:
                 self._defer(redraw)
@@ -200,9 +196,7 @@ class Engine(BaseEngine[Chain, Ahead]):
     def _take(self, rows: Ids, sites: Ids, drawn: TokenDraws, wanted: NDArray[np.bool_]) -> None:
         """Make the steps of draws that are wanted and certain; a chain whose conditional is not finite is broken."""
         for k in np.flatnonzero(wanted & ~drawn.finite).tolist():
-            chain = self.population.find(int(rows[k]))
-            if chain is not None:
-                chain.broken = int(sites[k])
+            self.population.member(int(rows[k])).broken = int(sites[k])
         made = wanted & drawn.certain
         if made.any():
             self._update(rows[made], sites[made], drawn.tokens[made], drawn.logp_old[made], drawn.logp_new[made],

@@ -1,4 +1,4 @@
-"""Glauber dynamics: the tempered conditionals, and the sites of the steps.
+"""Glauber dynamics: the tempered conditionals.
 
 A step redraws x_i from p_tau(v | x_-i) = softmax_v(l_i(v; x_-i) / tau), whatever token stands at site i. l_i are the
 model's log-probabilities at that site with its token masked, tau is the temperature.
@@ -7,8 +7,7 @@ model's log-probabilities at that site with its token masked, tau is the tempera
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.dynamics.randomness import Stream
-from mlmglauber.models.conditionals import Floats, Ids
+from mlmglauber.models.conditionals import Floats
 
 
 class NotFiniteError(ValueError):
@@ -47,23 +46,3 @@ def temper(log_probs: Floats, taus: NDArray[np.float64]) -> NDArray[np.float64]:
         rows[np.flatnonzero(cold), winners] = 0.0
     rows -= np.log(np.exp(rows).sum(axis=1, keepdims=True))
     return rows
-
-
-def scan_sites(scan: str, stream: Stream, start: int, count: int, free: Ids) -> Ids:
-    """(count,) the sites of steps start ... start + count - 1, taken from `free`, the (n,) sites that move.
-
-    scan: random, each site uniform and independent; permutation, a fresh uniform order in every sweep of n steps;
-    systematic, left to right in every sweep. stream: the uniforms of the chain's sites. Raises ValueError for another
-    scan.
-    """
-    n = len(free)
-    steps = np.arange(start, start + count)
-    if scan == "systematic":
-        return free[steps % n]
-    if scan == "random":
-        return free[(stream.uniforms(start, count) * n).astype(np.int64)]
-    if scan == "permutation":
-        first, last = start // n, (start + count - 1) // n + 1
-        orders = stream.uniforms(first * n, (last - first) * n).reshape(-1, n).argsort(axis=1, kind="stable")
-        return free[orders.ravel()[start - first * n :][:count]]
-    raise ValueError(f"scan {scan!r} is unknown; give random, permutation or systematic")

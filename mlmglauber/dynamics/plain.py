@@ -28,8 +28,8 @@ def advance(precision: Precision, chains: Sequence[Chain], rows: int = 64) -> No
         members: Ids = np.arange(len(batch))
         for level, tolerance in enumerate(precision.tolerances):
             cold = precision.cold(taus[members], level)
-            asked = Draws(states[members], sites[members], taus[members], uniforms[members, 0], cold)
-            drawn = draw(precision.conditional.weigh(asked, level), uniforms[members], taus[members], cold, tolerance)
+            draws = Draws(states[members], sites[members], taus[members], uniforms[members, 0], cold)
+            drawn = draw(precision.conditional.weigh(draws, level), uniforms[members], taus[members], cold, tolerance)
             for k, member in enumerate(members.tolist()):
                 if not drawn.finite[k]:
                     batch[member].broken = int(sites[member])

@@ -7,7 +7,7 @@ operations.
 
 import weakref
 from collections.abc import Sequence
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,8 @@ from mlmglauber.models.conditionals import FILL, Ids
 WINDOW = 256
 """Number of steps whose sites and uniforms are drawn at once."""
 
-Column = tuple[tuple[int, ...], type, Any]
-"""(shape, type of number, value of an unused row)."""
+Column = tuple[tuple[str, ...], type, Any]
+"""What an array holds for a member: (sizes of its axes, type of number, value where the row is not used)."""
 
 
 class MarkovChain(Protocol):
@@ -61,11 +61,6 @@ class StayIntervals(NamedTuple):
     high: NDArray[np.float64]
     logp: NDArray[np.float64]
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of its arrays."""
-        return sum(array.nbytes for array in self)
-
 
 class Population(Generic[Member]):
     """Arrays with a row for each member; a row is used again when its member is gone.
@@ -73,24 +68,22 @@ class Population(Generic[Member]):
     words: number of uniforms of a step.
     """
 
+    COLUMNS: ClassVar[dict[str, Column]] = {
+        "known": (("width",), bool, False), "logp": (("width",), np.float64, 0.0),
+        "low": (("width", "words"), np.float64, np.inf), "high": (("width", "words"), np.float64, -np.inf),
+        "sites": (("window",), np.int64, 0), "uniforms": (("window", "words"), np.float64, 0.0),
+        "start": ((), np.int64, -WINDOW), "length": ((), np.int64, 0), "step": ((), np.int64, 0),
+        "horizon": ((), np.int64, 0), "next_due": ((), np.int64, 0), "rate": ((), np.float64, 0.5),
+        "deferred": ((), bool, False),
+    }
+    """The arrays by name; `width` is the maximum number of sites of a member."""
+
     def __init__(self, words: int) -> None:
         self.words, self.width = words, 0
         self.members: list[weakref.ref[Member] | None] = []
         self._rows: dict[int, int] = {}
         self._free: list[int] = []
         self._allocate(0, 0)
-
-    def columns(self, count: int, width: int) -> dict[str, Column]:
-        """The arrays for `count` members of at most `width` sites, by name."""
-        words = self.words
-        return {
-            "known": ((count, width), bool, False), "low": ((count, width, words), np.float64, np.inf),
-            "high": ((count, width, words), np.float64, -np.inf), "logp": ((count, width), np.float64, 0.0),
-            "sites": ((count, WINDOW), np.int64, 0), "uniforms": ((count, WINDOW, words), np.float64, 0.0),
-            "start": ((count,), np.int64, -WINDOW), "length": ((count,), np.int64, 0), "step": ((count,), np.int64, 0),
-            "horizon": ((count,), np.int64, 0), "next_due": ((count,), np.int64, 0),
-            "rate": ((count,), np.float64, 0.5), "deferred": ((count,), bool, False),
-        }
 
     known: NDArray[np.bool_]
     low: NDArray[np.float64]
@@ -115,8 +108,9 @@ class Population(Generic[Member]):
     def _allocate(self, count: int, width: int) -> None:
         """Make room for `count` members of `width` sites; rows that are in use keep their values."""
         used = len(self.members)
-        for name, (shape, kind, fill) in self.columns(count, width).items():
-            array: NDArray[Any] = np.full(shape, fill, dtype=kind)
+        sizes = {"width": width, "window": WINDOW, "words": self.words}
+        for name, (axes, kind, fill) in self.COLUMNS.items():
+            array: NDArray[Any] = np.full((count, *(sizes[axis] for axis in axes)), fill, dtype=kind)
             if used:
                 old = getattr(self, name)
                 array[tuple(slice(size) for size in old.shape)] = old
@@ -136,7 +130,8 @@ class Population(Generic[Member]):
                     self._adopt(member)
             return np.array([rows[id(member)] for member in members], dtype=np.int64)
 
-    def _adopt(self, member: Member) -> None:
+    def _adopt(self, member: Member) -> int:
+        """Give a member a row."""
         n = member.sites
         if not self._free or n > self.width:
             count = max(64, len(self.members) if self._free else 2 * len(self.members))
@@ -154,19 +149,12 @@ class Population(Generic[Member]):
             self._free.append(row)
 
         self.members[row] = weakref.ref(member, forget)
-        self.enter(row, member)
-
-    def enter(self, row: int, member: Member) -> None:
-        """Fill the further columns of a subclass for a member that has got a row."""
-
-    def find(self, row: int) -> Member | None:
-        """The member of a row, None when it is gone."""
-        reference = self.members[row]
-        return reference() if reference is not None else None
+        return row
 
     def member(self, row: int) -> Member:
         """The member of a row that is in use."""
-        member = self.find(row)
+        reference = self.members[row]
+        member = reference() if reference is not None else None
         assert member is not None
         return member
 
@@ -202,6 +190,9 @@ class ChainPopulation(Population[Chain]):
     The `ids` of a chain that has a row is a view of that row: a change of one is a change of the other.
     """
 
+    COLUMNS: ClassVar[dict[str, Column]] = Population.COLUMNS | {
+        "ids": (("width",), np.int64, FILL), "tau": ((), np.float64, 0.0), "burn_in": ((), np.int64, 0),
+        "on_change": ((), bool, False)}
     ids: Ids
     """(C, n) states, shorter ones filled up with FILL."""
     tau: NDArray[np.float64]
@@ -212,23 +203,18 @@ class ChainPopulation(Population[Chain]):
     def __init__(self) -> None:
         super().__init__(words=2)
 
-    def columns(self, count: int, width: int) -> dict[str, Column]:
-        """See Population."""
-        return super().columns(count, width) | {
-            "ids": ((count, width), np.int64, FILL), "tau": ((count,), np.float64, 0.0),
-            "burn_in": ((count,), np.int64, 0), "on_change": ((count,), bool, False)}
-
     def _allocate(self, count: int, width: int) -> None:
         super()._allocate(count, width)
-        for row in range(len(self.members)):
-            chain = self.find(row)
+        for row, reference in enumerate(self.members):
+            chain = reference() if reference is not None else None
             if chain is not None:
                 chain.ids = self.ids[row, : self.length[row]]
 
-    def enter(self, row: int, member: Chain) -> None:
-        """See Population."""
+    def _adopt(self, member: Chain) -> int:
+        row = super()._adopt(member)
         self.ids[row] = FILL
         self.ids[row, : member.sites] = member.ids
         member.ids = self.ids[row, : member.sites]
         self.tau[row], self.burn_in[row] = member.tau, member.schedule.burn_in
         self.on_change[row] = member.schedule.every == 0
+        return row

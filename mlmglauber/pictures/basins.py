@@ -41,7 +41,7 @@ def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     """A matrix for each temperature and length: the share of chains of each start that visited each basin."""
     del threshold
     notes: list[str] = []
-    keys: list[Any] = sorted((key for key, found in kept.items() if any(isinstance(item, Row) for item in found)),
+    keys: list[Any] = sorted((key for key, items in kept.items() if any(isinstance(item, Row) for item in items)),
                              key=_order)
     return Picture([_panel(key[0], key[1], kept[key], notes) for key in chosen(keys, PANELS, "matrices", notes)], notes)
 
@@ -50,8 +50,8 @@ def _order(key: Any) -> Any:
     return tuple((part is None, part or 0) for part in key)
 
 
-def _panel(tau: float | None, n: float | None, found: Sequence[Row | All], notes: list[str]) -> Panel:
-    rows = [item for item in found if isinstance(item, Row)]
+def _panel(tau: float | None, n: float | None, items: Sequence[Row | All], notes: list[str]) -> Panel:
+    rows = [item for item in items if isinstance(item, Row)]
     basins = list(dict.fromkeys(name for row in rows for name in row.visited))
     starts = [row.start for row in rows]
     ordered = [name for name in starts if name in basins] + [name for name in basins if name not in starts]
@@ -60,7 +60,7 @@ def _panel(tau: float | None, n: float | None, found: Sequence[Row | All], notes
     across, down = np.arange(len(ordered), dtype=np.float64), np.arange(len(rows), dtype=np.float64)
     where = ", ".join(([] if tau is None else [f"τ = {tau:g}"]) + ([] if n is None else [f"n = {n:g}"]))
     parts = [where] if where else []
-    every = next((item.chains for item in found if isinstance(item, All)), None)
+    every = next((item.chains for item in items if isinstance(item, All)), None)
     drawn = sum(row.chains for row in rows)
     if every is not None and every > drawn:
         parts.append(f"{every - drawn} of {every} chains have no start and no row")

@@ -48,8 +48,8 @@ class _Scale:
         seen = self._flat(values)
         seen = seen[np.isfinite(seen)]
         ends = (float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0)
-        given = [None if end is None else float(self._flat(np.array([end]))[0]) for end in (axis.low, axis.high)]
-        self.low, self.high = (end if fixed is None else fixed for fixed, end in zip(given, ends, strict=True))
+        fixed_ends = [None if end is None else float(self._flat(np.array([end]))[0]) for end in (axis.low, axis.high)]
+        self.low, self.high = (end if fixed is None else fixed for fixed, end in zip(fixed_ends, ends, strict=True))
         if self.high <= self.low:
             self.low, self.high = self.low - 0.5, self.low + 0.5
 
@@ -111,9 +111,9 @@ def _layer(grid: Any, across: _Scale, upward: _Scale, layer: Any, letters: dict[
     rows, columns = grid.shape
     if isinstance(layer, Ground) or (isinstance(layer, Curve) and layer.faint):
         return  # they would hide the states
-    own = ""
+    letter_of_color = ""
     if isinstance(layer, Curve | Bars | Points):  # layers of one colour share a letter
-        own = letters.setdefault(layer.color, LETTERS[len(letters) % len(LETTERS)])
+        letter_of_color = letters.setdefault(layer.color, LETTERS[len(letters) % len(LETTERS)])
 
     def put(x: Values, y: Values, letter: str, over: bool = True) -> None:
         c, r = across.places(x, columns), upward.places(y, rows)
@@ -139,9 +139,9 @@ def _layer(grid: Any, across: _Scale, upward: _Scale, layer: Any, letters: dict[
             if layer.low is not None:
                 for share in np.linspace(0, 1, 2 * rows):
                     put(x, parts[1] + share * (parts[2] - parts[1]), BAND, over=False)
-            put(x, parts[0], named("~" if layer.dashed else own, layer.label))
+            put(x, parts[0], named("~" if layer.dashed else letter_of_color, layer.label))
         case Bars():
-            letter = named(own, layer.label)
+            letter = named(letter_of_color, layer.label)
             left, right = layer.edges[:-1], layer.edges[1:]
             middle = np.sqrt(left * right) if across.log else (left + right) / 2
             for x, height in zip(middle, layer.heights, strict=True):
@@ -149,7 +149,7 @@ def _layer(grid: Any, across: _Scale, upward: _Scale, layer: Any, letters: dict[
                     y = np.linspace(0, height, 2 * rows)
                     put(np.full(len(y), x), y, letter)
         case Points():
-            put(layer.x, layer.y, named("^" if layer.mark == "^" else own, layer.label))
+            put(layer.x, layer.y, named("^" if layer.mark == "^" else letter_of_color, layer.label))
         case Cloud():
             share = (layer.values - layer.values.min()) / (np.ptp(layer.values) or 1)
             for k in range(10):
@@ -172,11 +172,11 @@ def _dense(curve: Curve, across: _Scale, columns: int) -> tuple[Values, list[Val
     if known.sum() < 2:
         return curve.x, parts
     order = np.argsort(curve.x[known], kind="stable")
-    own = curve.x[known][order]
-    x = x[(x >= own[0]) & (x <= own[-1])]
+    known_x = curve.x[known][order]
+    x = x[(x >= known_x[0]) & (x <= known_x[-1])]
     if curve.stairs:
-        return x, [part[known][order][np.searchsorted(own, x, side="right") - 1] for part in parts]
-    return x, [np.interp(x, own, part[known][order]) for part in parts]
+        return x, [part[known][order][np.searchsorted(known_x, x, side="right") - 1] for part in parts]
+    return x, [np.interp(x, known_x, part[known][order]) for part in parts]
 
 
 def _matrix(panel: Panel, heat: Heat, width: int) -> list[str]:

@@ -74,8 +74,8 @@ def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     return Picture(panels, notes)
 
 
-def _sorted(found: Mapping[Any, Any]) -> list[Any]:
-    return sorted(found, key=lambda key: (key is None, key or 0))
+def _sorted(keys: Mapping[Any, Any]) -> list[Any]:
+    return sorted(keys, key=lambda key: (key is None, key or 0))
 
 
 def _curves(n: int | None, by_tau: Mapping[Any, list[Values]], threshold: float, notes: list[str]) -> Panel:
@@ -109,21 +109,21 @@ def over_chains(series: Sequence[Values]) -> tuple[Values, Values, Values, Value
     if len(steps) > GRID:
         steps = np.unique(np.linspace(steps[0], steps[-1], GRID).round())
     there = np.full((len(series), len(steps)), np.nan)
-    for row, (own, drifts) in zip(there, series, strict=True):
-        seen = (steps >= own[0]) & (steps <= own[-1])
-        row[seen] = drifts[np.searchsorted(own, steps[seen], side="right") - 1]
+    for row, (steps_there, drifts) in zip(there, series, strict=True):
+        seen = (steps >= steps_there[0]) & (steps <= steps_there[-1])
+        row[seen] = drifts[np.searchsorted(steps_there, steps[seen], side="right") - 1]
     known = ~np.isnan(there).all(axis=0)
     low, middle, high = np.nanquantile(there[:, known], [0.25, 0.5, 0.75], axis=0) if known.any() else np.empty((3, 0))
     return steps[known], low, middle, high
 
 
-def _plateaus(found: Sequence[Plateau], threshold: float, notes: list[str]) -> Panel:
-    axis = tau_axis([part.tau for part in found])
+def _plateaus(plateaus: Sequence[Plateau], threshold: float, notes: list[str]) -> Panel:
+    axis = tau_axis([part.tau for part in plateaus])
     layers: list[Any] = []
-    laws = list(dict.fromkeys(part.law for part in found))
-    kinds = sorted({(laws.index(part.law), part.n) for part in found})
+    laws = list(dict.fromkeys(part.law for part in plateaus))
+    kinds = sorted({(laws.index(part.law), part.n) for part in plateaus})
     for k, (law, n) in enumerate(chosen(kinds, SERIES, "lengths", notes)):
-        mine = sorted((part for part in found if (part.law, part.n) == (laws[law], n)), key=lambda part: part.tau)
+        mine = sorted((part for part in plateaus if (part.law, part.n) == (laws[law], n)), key=lambda part: part.tau)
         x, y = np.array([part.tau for part in mine]), np.array([part.mean for part in mine])
         spread = np.array([np.nan if part.spread is None else part.spread for part in mine])
         look = category(k)

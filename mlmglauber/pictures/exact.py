@@ -63,20 +63,21 @@ def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     return Picture([panel for panel in panels if panel.layers], notes)
 
 
-def _law(found: Sequence[Solved], axis: Axis) -> Panel:
+def _law(series: Sequence[Solved], axis: Axis) -> Panel:
     """Probabilities of the likeliest states; a state has no point where it is not among the likeliest."""
     most: dict[tuple[int, ...], float] = {}
     texts: dict[tuple[int, ...], str] = {}
-    for solved in found:
+    for solved in series:
         for ids, text, probability in solved.likeliest:
             most[ids], texts[ids] = max(most.get(ids, 0.0), probability), text
     layers: list[Any] = []
     drawn = sorted(most, key=lambda ids: -most[ids])[:STATES]
     for k, (ids, name) in enumerate(zip(drawn, state_names([texts[ids] for ids in drawn], drawn), strict=True)):
-        y = np.array([{own: p for own, _, p in solved.likeliest}.get(ids, np.nan) for solved in found])
-        x, look = np.array([solved.tau for solved in found]), category(k)
+        y = np.array([{state: p for state, _, p in solved.likeliest}.get(ids, np.nan) for solved in series])
+        x, look = np.array([solved.tau for solved in series]), category(k)
         layers.append(Curve(x, y, name, look.color, mark=look.mark))
-    return Panel(f"{shortened(found[0].text)}: likeliest states", axis, Axis("stationary probability μ", low=0), layers)
+    title = f"{shortened(series[0].text)}: likeliest states"
+    return Panel(title, axis, Axis("stationary probability μ", low=0), layers)
 
 
 def state_names(texts: Sequence[str], ids: Sequence[tuple[int, ...]]) -> list[str]:
@@ -87,20 +88,20 @@ def state_names(texts: Sequence[str], ids: Sequence[tuple[int, ...]]) -> list[st
     ['a b', '\ufffd (ids 3)', '\ufffd (ids 4)']
     """
     unclear = [BROKEN in text or list(texts).count(text) > 1 or not text.strip() for text in texts]
-    return distinct_labels([f"{text} (ids {' '.join(map(str, own))})" if hidden else text
-                       for text, own, hidden in zip(texts, ids, unclear, strict=True)])
+    return distinct_labels([f"{text} (ids {' '.join(map(str, state))})" if hidden else text
+                       for text, state, hidden in zip(texts, ids, unclear, strict=True)])
 
 
 def _mixing(texts: Sequence[tuple[str, Sequence[Solved]]], axis: Axis) -> Panel:
     layers: list[Any] = []
-    for k, (name, found) in enumerate(texts):
+    for k, (name, series) in enumerate(texts):
         look, prefix = category(k), f"{name}: " if len(texts) > 1 else ""
         other = look if len(texts) > 1 else category(1)
-        found = sorted(found, key=lambda solved: solved.tau)
-        x = np.array([solved.tau for solved in found])
+        series = sorted(series, key=lambda solved: solved.tau)
+        x = np.array([solved.tau for solved in series])
         tmix, bound = (np.array([np.nan if part is None else part for part in parts]) for parts in
-                       ([s.tmix for s in found], [s.bound for s in found]))
-        exact = np.array([solved.exact for solved in found])
+                       ([s.tmix for s in series], [s.bound for s in series]))
+        exact = np.array([solved.exact for solved in series])
         if (exact & ~np.isnan(tmix)).any():
             layers.append(Curve(x, np.where(exact, tmix, np.nan), f"{prefix}mixing time", look.color, mark="o"))
         if (~exact & ~np.isnan(tmix)).any():
@@ -108,6 +109,6 @@ def _mixing(texts: Sequence[tuple[str, Sequence[Solved]]], axis: Axis) -> Panel:
                                  hollow=True))
         if not np.isnan(bound).all():
             layers.append(Curve(x, bound, f"{prefix}bound from α < 1", other.color, dashed=True, mark="s"))
-    eps = sorted({solved.eps for _, found in texts for solved in found})
+    eps = sorted({solved.eps for _, series in texts for solved in series})
     epsilons = f"ε\u00a0=\u00a0{', '.join(f'{e:g}' for e in eps)}"
     return Panel("", axis, Axis(f"mixing time, {epsilons} (steps)", log=True), layers)

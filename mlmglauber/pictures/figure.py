@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-FORMATS = ("png", "svg", "pdf")
 LINE = 1.4
 """Height of a line as a multiple of the font size."""
 NARROW = 4.0
@@ -83,7 +82,9 @@ def figure(picture: Picture, style: str = "default", width: float = WIDTH) -> "F
 
 
 def content(made: "Figure", form: str, dpi: int | None = None, style: str = "default") -> bytes:
-    """The bytes of a figure in one of FORMATS, without dates: equal for equal figures; dpi: by default the style's."""
+    """The bytes of a figure in the format png, svg or pdf, without dates: equal for equal
+    figures. dpi: by default that of the style.
+    """
     metadata: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
     dpi = dpi or STYLES[style].dpi
     inches = made.get_size_inches()

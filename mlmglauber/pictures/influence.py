@@ -51,12 +51,12 @@ class Context(NamedTuple):
 
 def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
     """The context of an influence record, or all contexts of a summary."""
-    given, whole = record.get("matrix"), record["type"] == "summary"
+    rows_of_matrix, whole = record.get("matrix"), record["type"] == "summary"
     n = int(number(record, "n"))
     name = f"largest over {record['count']} contexts" if whole else f"id {record['id']}: {record.get('text', '')}"
     matrix = None
-    if given is not None:
-        matrix = np.array(given, dtype=np.float64)
+    if rows_of_matrix is not None:
+        matrix = np.array(rows_of_matrix, dtype=np.float64)
         if matrix.shape != (len(record["sites"]),) * 2 or not np.isfinite(matrix).all():
             raise ValueError('"matrix" is not a square of numbers')
     yield n, Context(name, number(record, "tau"), n, number(record, "alpha_row"), perhaps(record, "certified_alpha"),
@@ -118,18 +118,19 @@ def _matrix(context: Context) -> Panel:
 
 
 def _alphas(kept: Mapping[Hashable, Sequence[Context]], notes: list[str]) -> Panel:
-    axis = tau_axis([context.tau for found in kept.values() for context in found])
+    axis = tau_axis([context.tau for contexts in kept.values() for context in contexts])
     layers: list[Any] = []
     lengths: list[Any] = chosen(sorted(kept, key=lambda n: (str(type(n)), n)), SERIES - 1, "lengths", notes)
     for k, (n, look) in enumerate(zip(lengths, ordered(len(lengths)) if len(lengths) > 1 else [category(0)],
                                       strict=True)):
-        found = kept[n]
-        taus = sorted({context.tau for context in found})
-        largest = np.array([max(c.alpha for c in found if c.tau == tau) for tau in taus])
+        contexts = kept[n]
+        taus = sorted({context.tau for context in contexts})
+        largest = np.array([max(c.alpha for c in contexts if c.tau == tau) for tau in taus])
         layers.append(Curve(np.array(taus), largest, f"n = {n}: largest seen", look.color))
-        x = beside(np.array([context.tau for context in found]), axis, k, len(lengths))
-        layers.append(Points(x, np.array([context.alpha for context in found]), "", look.color, look.mark, faint=True))
-        proved = sorted({(c.tau, c.certified) for c in found if c.certified is not None})
+        x = beside(np.array([context.tau for context in contexts]), axis, k, len(lengths))
+        alphas = np.array([context.alpha for context in contexts])
+        layers.append(Points(x, alphas, "", look.color, look.mark, faint=True))
+        proved = sorted({(c.tau, c.certified) for c in contexts if c.certified is not None})
         if proved:
             layers.append(Curve(np.array([tau for tau, _ in proved]), np.array([alpha for _, alpha in proved]),
                                 "at most, by the head" if k == 0 else "", look.color, dashed=True))

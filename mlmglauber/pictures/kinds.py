@@ -49,7 +49,7 @@ def open_kind(name: str) -> PictureKind:
 class Uses(NamedTuple):
     """The kinds that draw a record: by default, and only if --kind names them or other records call for them."""
 
-    own: tuple[str, ...] = ()
+    default: tuple[str, ...] = ()
     other: tuple[str, ...] = ()
 
 
@@ -57,7 +57,7 @@ def uses(record: Record) -> Uses:
     """The kinds that draw a record.
 
     >>> uses({"type": "pair"}), uses({"type": "summary", "of": "pair", "over": "group", "lag": 0})
-    (Uses(own=('times',), other=()), Uses(own=('phase',), other=('times',)))
+    (Uses(default=('times',), other=()), Uses(default=('phase',), other=('times',)))
     """
     what = record.get("type")
     if what == "state":
@@ -70,8 +70,8 @@ def uses(record: Record) -> Uses:
         shares = record.get("pca_explained")  # null where the embeddings span fewer dimensions: then there is no plane
         drawn = isinstance(shares, list) and None not in shares
         return Uses((), ("plane",) * drawn + ("spacetime",) * (record.get("command") == "mlm-sample"))
-    own = {"pair": "times", "rectangle": "rectangles", "influence": "influence", "exact": "exact"}.get(str(what))
-    return Uses((own,)) if own else Uses()
+    name = {"pair": "times", "rectangle": "rectangles", "influence": "influence", "exact": "exact"}.get(str(what))
+    return Uses((name,)) if name else Uses()
 
 
 def summary_of(record: Record) -> Any:

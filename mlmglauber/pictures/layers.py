@@ -135,8 +135,8 @@ def edges(centres: Values, log: bool) -> Values:
     """
     places = np.log(centres) if log else np.asarray(centres, dtype=np.float64)
     half = np.diff(places) / 2 if len(places) > 1 else np.array([0.5])
-    found = np.concatenate([[places[0] - half[0]], places[:-1] + half[: len(places) - 1], [places[-1] + half[-1]]])
-    return np.exp(found) if log else found
+    ends = np.concatenate([[places[0] - half[0]], places[:-1] + half[: len(places) - 1], [places[-1] + half[-1]]])
+    return np.exp(ends) if log else ends
 
 
 def _heat(axes: "Axes", panel: Panel, heat: Heat) -> DrawnLayer:

@@ -170,22 +170,22 @@ SERIES = 8
 """Maximum number of lines of a panel; more could not be distinguished."""
 
 
-def some(found: Sequence[Any], most: int) -> list[Any]:
+def some(items: Sequence[Any], most: int) -> list[Any]:
     """At most `most` items, evenly spaced, with the first and the last.
 
     >>> some(range(10), 4)
     [0, 3, 6, 9]
     """
-    if len(found) <= most:
-        return list(found)
-    return [found[k] for k in np.linspace(0, len(found) - 1, most).round().astype(int).tolist()]
+    if len(items) <= most:
+        return list(items)
+    return [items[k] for k in np.linspace(0, len(items) - 1, most).round().astype(int).tolist()]
 
 
-def chosen(found: Sequence[Any], most: int, what: str, notes: list[str]) -> list[Any]:
+def chosen(items: Sequence[Any], most: int, what: str, notes: list[str]) -> list[Any]:
     """At most `most` items, see `some`; adds a note where items are left out."""
-    if len(found) > most:
-        notes.append(f"{most} of {len(found)} {what} are drawn; select records for the others")
-    return some(found, most)
+    if len(items) > most:
+        notes.append(f"{most} of {len(items)} {what} are drawn; select records for the others")
+    return some(items, most)
 
 
 def counted(number: int, what: str) -> str:

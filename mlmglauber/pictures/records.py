@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 class PictureRecords:
     """Counts records and keeps what each kind of picture needs of them."""
 
-    def __init__(self, asked: str | None, color_by: str = "age") -> None:
-        """asked: the kind of picture that --kind names, None where the records decide.
+    def __init__(self, kind: str | None, color_by: str = "age") -> None:
+        """kind: the kind of picture that --kind names, None where the records decide.
 
         color_by: what the colours of a space-time picture mean, "age" or "logp".
         """
-        self.asked, self.color_by = asked, color_by
+        self.kind, self.color_by = kind, color_by
         self.types: Counter[str] = Counter()
         """Number of records by type."""
-        self.own: dict[str, None] = {}
+        self.default: dict[str, None] = {}
         """Kinds of pictures that are made of these records by default."""
         self.series: dict[str, ThinnedLists | ChangeGrids] = {}
         """The series to draw, by kind of picture."""
@@ -41,11 +41,11 @@ class PictureRecords:
             self.masked += 1
             return
         kinds: Uses = uses(record)
-        self.own |= dict.fromkeys(kinds.own)
-        if self.asked is None:
-            names = kinds.own or kinds.other
+        self.default |= dict.fromkeys(kinds.default)
+        if self.kind is None:
+            names = kinds.default or kinds.other
         else:
-            names = (self.asked,) if self.asked in (*kinds.own, *kinds.other) else ()
+            names = (self.kind,) if self.kind in (*kinds.default, *kinds.other) else ()
         for name in names:
             self._keep(name, record)
 
@@ -75,8 +75,8 @@ class PictureRecords:
 
     def picture(self, threshold: float) -> "Picture":
         """The picture of the records; MlmError if they make none, or several without --kind."""
-        if self.asked is None and len(self.own) > 1:
-            raise MlmError(f"these records ({self._counts()}) can be drawn as {' and as '.join(self.own)}; choose "
+        if self.kind is None and len(self.default) > 1:
+            raise MlmError(f"these records ({self._counts()}) can be drawn as {' and as '.join(self.default)}; choose "
                            "with --kind")
         if not self.types:
             raise MlmError("the input has no records; pipe in what another command of the suite writes")
@@ -98,7 +98,7 @@ class PictureRecords:
         """The kind of the picture. States that no other kind draws make a space-time picture if they can."""
         grids: Any = self.series.get("spacetime")
         other = "spacetime" if grids is not None and grids.complete else None
-        return self.asked or next(iter(self.own), None) or other
+        return self.kind or next(iter(self.default), None) or other
 
     def notes(self) -> list[str]:
         """Sentences on states and series that are not drawn."""

@@ -74,12 +74,12 @@ def _panel(kind: TrapKind, by_tau: Mapping[float | None, Sequence[TrapStay]], no
             layers.append(Curve(t, law(t, escapes, kind.least), "", look.color, dashed=True))
     if lawful:
         nowhere = np.array([np.nan])
-        own = layers[0].color if len(taus) == 1 else GREY
+        color = layers[0].color if len(taus) == 1 else GREY
         label_of_law = "geometric, one state: (1 − escape)ᵗ" + ("" if len(taus) == 1 else ", in the colour of its τ")
-        layers.append(Curve(nowhere, nowhere, label_of_law, own, dashed=True))
+        layers.append(Curve(nowhere, nowhere, label_of_law, color, dashed=True))
     if cut:
         layers.append(Points(np.array([np.nan]), np.array([np.nan]), "cut off by the end of the records", GREY, "|"))
-    smallest = LEAST_SHARE / max(len(found) for found in by_tau.values())
+    smallest = LEAST_SHARE / max(len(traps) for traps in by_tau.values())
     where = "one state" if kind.radius == 0 else f"within {counted(kind.radius, 'change')}"
     return Panel(f"n = {kind.n}, {where}, at least {counted(kind.least, 'step')}",
                  Axis("residence t (steps)", log=True),
@@ -93,5 +93,5 @@ def law(t: Values, escapes: Values, least: int) -> Values:
     [1.0, 0.5]
     """
     lasted = np.maximum(np.floor(t)[:, None] - least + 1, 0)
-    found = ((1 - escapes) ** lasted).mean(axis=1)
-    return np.asarray(np.where(found > 0, found, np.nan))
+    shares = ((1 - escapes) ** lasted).mean(axis=1)
+    return np.asarray(np.where(shares > 0, shares, np.nan))

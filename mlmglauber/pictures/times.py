@@ -120,24 +120,24 @@ def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
 
 def _cells(times: Sequence[Time]) -> list[tuple[float, int, Times, Times]]:
     """(tau, n, lower bounds of the times, times) of each temperature and length."""
-    cells: dict[tuple[float, int], list[Time]] = {}
+    by_cell: dict[tuple[float, int], list[Time]] = {}
     for time in times:
-        cells.setdefault((time.tau, time.n), []).append(time)
-    found = []
-    for (tau, n), cell in sorted(cells.items()):
+        by_cell.setdefault((time.tau, time.n), []).append(time)
+    cells = []
+    for (tau, n), cell in sorted(by_cell.items()):
         least, most = (Times(n, np.array(part), np.array([t.censored for t in cell]), [t.text for t in cell])
                        for part in ([t.least for t in cell], [t.steps for t in cell]))
-        found.append((tau, n, least, most))
-    return found
+        cells.append((tau, n, least, most))
+    return cells
 
 
 def _middles(times: Sequence[Time]) -> list[Middle]:
-    found = []
+    middles = []
     for tau, n, least, cell in _cells(times):
         middle = between(*(median_interval(part.times, part.censored, part.texts) for part in (least, cell)))
         watched = cell.times[cell.censored].min() if cell.censored.any() else cell.times.max()
-        found.append(Middle(tau, n, middle.value, middle.low, middle.high, float(watched)))
-    return found
+        middles.append(Middle(tau, n, middle.value, middle.low, middle.high, float(watched)))
+    return middles
 
 
 def _slopes(times: Sequence[Time]) -> list[Slope]:

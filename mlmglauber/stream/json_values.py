@@ -66,7 +66,10 @@ def _was_rounded(value: Any, level: int = 0) -> bool:
 
 def dumps(value: Any) -> bytes:
     """Strict JSON of a value, arrays as lists. AssertionError, an internal error, for a number that is not finite."""
-    whole = _encoded(value)
+    try:
+        whole = orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
+    except TypeError:  # a value that holds an integer beyond 64 bits
+        whole = _with_long_integers(value)
     if b"null" in whole:  # orjson writes NaN as null: search for one only where there is a null
         _assert_finite(value, "record")
     return whole
@@ -77,14 +80,16 @@ def to_line(record: dict[str, Any] | list[Any]) -> bytes:
     return dumps(record) + b"\n"
 
 
-def _encoded(value: Any) -> bytes:
+def _with_long_integers(value: Any) -> bytes:
+    """JSON of a value; the integers beyond 64 bits in it, which orjson cannot write, are written with str."""
     try:
         return orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY)
-    except TypeError:  # a value that holds an integer beyond 64 bits: write that part with str
+    except TypeError:
         if isinstance(value, dict):
-            return b"{" + b",".join(_encoded(key) + b":" + _encoded(item) for key, item in value.items()) + b"}"
+            return b"{" + b",".join(_with_long_integers(key) + b":" + _with_long_integers(item)
+                                    for key, item in value.items()) + b"}"
         if isinstance(value, (list, tuple)):
-            return b"[" + b",".join(map(_encoded, value)) + b"]"
+            return b"[" + b",".join(map(_with_long_integers, value)) + b"]"
         if type(value) is int:
             return str(value).encode()
         raise

@@ -6,17 +6,14 @@ import stat
 import sys
 import tempfile
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from contextlib import suppress
 from errno import EISDIR
 from types import TracebackType
 
-import orjson
-
-from mlmglauber.stream.errors import MlmError, OutputError, RecordError
+from mlmglauber.stream.errors import OutputError
 from mlmglauber.stream.interrupts import deferred
-from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.records import Record, to_line
-from mlmglauber.stream.same import differing_fields
 
 BUFFER = 1 << 16
 """Number of bytes from which on the buffer is written."""
@@ -53,10 +50,14 @@ class Output(ABC):
 
 
 class BufferedOutput(Output):
-    """Whole lines written to a file descriptor through a buffer."""
+    """Whole lines written to a file descriptor through a buffer.
+
+    before_write: called before bytes are written, for a progress bar that must leave their terminal.
+    """
 
     def __init__(self, descriptor: int, path: str | None = None) -> None:
         super().__init__(path)
+        self.before_write: Callable[[], None] | None = None
         self._file, self._buffer = descriptor, bytearray()
         self._on_disk = stat.S_ISREG(os.fstat(descriptor).st_mode)
         self._torn = 0
@@ -69,6 +70,8 @@ class BufferedOutput(Output):
 
     def flush(self) -> None:
         """Write the buffer. A full disk is an OSError, a pipe whose reader has gone a ClosedPipeError."""
+        if self._buffer and self.before_write is not None:
+            self.before_write()
         try:
             while self._buffer:
                 if not self._on_disk:
@@ -81,6 +84,11 @@ class BufferedOutput(Output):
         except OSError:
             self._cut_torn_line()
             raise
+
+    @property
+    def descriptor(self) -> int:
+        """The file descriptor that the lines are written to."""
+        return self._file
 
     def _write(self) -> None:
         """Write as many bytes as the file takes at once, and remove these from the buffer."""
@@ -197,43 +205,6 @@ class CollectedOutput(Output):
         return bytes(self._lines)
 
 
-class ComparingOutput(Output):
-    """Compares each record with the next one of a file (see same.py) and writes nothing.
-
-    MlmError names the first line that differs.
-    """
-
-    def __init__(self, path: str) -> None:
-        super().__init__()
-        self._name, self._number = path, 0
-        self._there = Lines([path])  # which decompresses gzip
-
-    def _next(self) -> bytes | None:
-        try:
-            line = self._there.next()
-        except RecordError as error:
-            raise MlmError(str(error)) from error
-        return None if line is None else line.content
-
-    def write_line(self, line: bytes) -> None:
-        self._number += 1
-        there = self._next()
-        if there is not None and there + b"\n" == line:
-            return
-        try:
-            differing = differing_fields(orjson.loads(there or b""), orjson.loads(line))
-        except (ValueError, AttributeError):
-            differing = ["the line"]
-        if differing:
-            raise MlmError(f"{self._name}:{self._number}: this run gives another record here "
-                           f"({', '.join(differing)}); compare model, input and versions")
-
-    def finish(self) -> None:
-        """MlmError where the file has more lines than the run."""
-        if self._next() is not None:
-            raise MlmError(f"{self._name}:{self._number + 1}: the file has more lines than this run; compare the input")
-
-
 class InOrder:
     """Writes the answers to several inputs, made at the same time, in the order of the inputs.
 
@@ -245,33 +216,28 @@ class InOrder:
 
     def __init__(self, output: Output) -> None:
         self.output = output
-        self._sinks: list[Sink] = []
+        self.sinks: list[Sink] = []
+        """The sinks of the inputs that are not written to their end yet, in the order of the inputs."""
 
     def open(self) -> "Sink":
         """A sink for the next input, whose lines follow those of all sinks opened before."""
         sink = Sink(self)
-        self._sinks.append(sink)
+        self.sinks.append(sink)
         return sink
 
-    def _advance(self) -> None:
+    def advance(self) -> None:
         """Write the waiting lines of the first sinks, up to the first one that is still open."""
-        while self._sinks and self._sinks[0].closed:
-            self._pour(self._sinks.pop(0))
-        if self._sinks:
-            self._pour(self._sinks[0])
-
-    def _pour(self, sink: "Sink") -> None:
-        if sink.waiting is None:
-            return
-        sink.waiting.seek(0)
-        for line in sink.waiting:
-            self.output.write_line(line)
-        sink.waiting.close()
-        sink.waiting = None
-
-    def is_first(self, sink: "Sink") -> bool:
-        """Whether all sinks opened before this one are closed."""
-        return self._sinks[0] is sink
+        while self.sinks:
+            first = self.sinks[0]
+            if first.waiting is not None:
+                first.waiting.seek(0)
+                for line in first.waiting:
+                    self.output.write_line(line)
+                first.waiting.close()
+                first.waiting = None
+            if not first.closed:
+                return
+            self.sinks.pop(0)
 
 
 class Sink:
@@ -285,14 +251,14 @@ class Sink:
     def write(self, record: Record) -> None:
         """Write a record as one line of JSON, now or when the turn of this sink comes."""
         line = to_line(record)
-        if self.order.is_first(self):
+        if self.order.sinks[0] is self:
             self.order.output.write_line(line)
             return
         if self.waiting is None:
-            self.waiting = tempfile.SpooledTemporaryFile(max_size=InOrder.IN_MEMORY)  # noqa: SIM115 - closed by _pour
+            self.waiting = tempfile.SpooledTemporaryFile(max_size=InOrder.IN_MEMORY)  # noqa: SIM115 - closed by advance
         self.waiting.write(line)
 
     def close(self) -> None:
         """Say that no more lines come."""
         self.closed = True
-        self.order._advance()
+        self.order.advance()

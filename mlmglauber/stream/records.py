@@ -55,14 +55,9 @@ def _plain(content: bytes, place: str, reason: str, accepted: bool) -> str:
         raise RecordError(f"invalid UTF-8 at byte {error.start + 1}; convert the file with iconv", place) from error
     if text.startswith("{") or not accepted:
         raise BrokenJsonError(f"not a JSON object ({reason}); correct or remove the line", place)
-    if _visible(text).startswith("{"):
+    if next((char for char in text if char.isprintable() and not char.isspace()), "") == "{":
         raise BrokenJsonError("invisible characters before the JSON object; remove them", place)
     return text
-
-
-def _visible(text: str) -> str:
-    """A text without the invisible characters at its beginning."""
-    return text[next((k for k, char in enumerate(text) if char.isprintable() and not char.isspace()), len(text)) :]
 
 
 def check_schema(record: Record, place: str) -> None:
@@ -85,8 +80,8 @@ def is_input(record: Record) -> bool:
 
 def chain_key(record: Mapping[str, Any]) -> tuple[Any, ...]:
     """The name of a state's chain: (run, id, chain); an integer id is the same as the string of its digits."""
-    run, own, chain = names_of(record, "run", "id", "chain")
-    return run, own if own is None else str(own), chain
+    run, name, chain = names_of(record, "run", "id", "chain")
+    return run, name if name is None else str(name), chain
 
 
 def tau_and_n(record: Record) -> tuple[float | None, int | None]:
@@ -135,10 +130,10 @@ def record_id(record: Record, place: int) -> str:
     """
     if record.get("type") == "state" and all(record.get(key) is not None for key in STATE_KEY):
         return "/".join(str(part) for part in names_of(record, *STATE_KEY))
-    own = record.get("id", place)
-    if isinstance(own, bool) or not isinstance(own, (str, int)):
+    name = record.get("id", place)
+    if isinstance(name, bool) or not isinstance(name, (str, int)):
         raise RecordError('"id" is neither a string nor an integer; correct it')
-    return str(own)
+    return str(name)
 
 
 def text_or_ids(record: Record) -> tuple[str | None, list[int] | None]:

@@ -6,6 +6,11 @@ threads and batches. Fields that say how a run was computed, such as its device,
 
 from typing import Any
 
+import orjson
+
+from mlmglauber.stream.errors import MlmError, RecordError
+from mlmglauber.stream.lines import Lines
+from mlmglauber.stream.output import Output
 from mlmglauber.stream.records import Record
 
 LOG_PROBABILITIES = frozenset({"logp_old", "logp_new", "pll"})
@@ -44,3 +49,40 @@ def _tau(record: Record, key: str) -> float:
     """The temperature that a log-probability was divided by, 1 for `pll`; below 1 it enlarges rounding errors."""
     tau = record.get("tau", 1.0)
     return float(tau) if key != "pll" and isinstance(tau, (int, float)) and tau > 0 else 1.0
+
+
+class ComparingOutput(Output):
+    """Compares each record with the next one of a file and writes nothing.
+
+    MlmError names the first line that differs.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._name, self._number = path, 0
+        self._there = Lines([path])  # which decompresses gzip
+
+    def _next(self) -> bytes | None:
+        try:
+            line = self._there.next()
+        except RecordError as error:
+            raise MlmError(str(error)) from error
+        return None if line is None else line.content
+
+    def write_line(self, line: bytes) -> None:
+        self._number += 1
+        there = self._next()
+        if there is not None and there + b"\n" == line:
+            return
+        try:
+            differing = differing_fields(orjson.loads(there or b""), orjson.loads(line))
+        except (ValueError, AttributeError):
+            differing = ["the line"]
+        if differing:
+            raise MlmError(f"{self._name}:{self._number}: this run gives another record here "
+                           f"({', '.join(differing)}); compare model, input and versions")
+
+    def finish(self) -> None:
+        """MlmError where the file has more lines than the run."""
+        if self._next() is not None:
+            raise MlmError(f"{self._name}:{self._number + 1}: the file has more lines than this run; compare the input")

@@ -6,6 +6,7 @@ import tomllib
 import pytest
 from conftest import ROOT
 
+from mlmglauber.commands.umbrella import places
 from mlmglauber.commands.umbrella.command import COMMANDS, main
 
 
@@ -19,7 +20,7 @@ def test_mlm_alone_lists_the_commands(capsys):
     listed = capsys.readouterr().out
     main(["--help"])
     assert capsys.readouterr().out == listed
-    assert all(f"  {name} " in listed for name in [*COMMANDS, "doctor"])
+    assert all(f"  {name} " in listed for name in [*COMMANDS, "doctor", "examples", "schema"])
     assert max(map(len, listed.splitlines())) <= 80 or all(len(line) <= 110 for line in listed.splitlines())
 
 
@@ -50,3 +51,32 @@ def test_the_doctor_tells_versions_device_and_speed(sh):
     assert done.status == 0, done.err
     for part in (b"torch ", b"transformers ", b"device: ", b"threads: ", b"conditionals a second"):
         assert part in done.out
+
+
+def test_examples_and_schema_of_a_checkout_are_its_own_files(capsys):
+    for name, path in (("examples", ROOT / "examples"), ("schema", ROOT / "man" / "mlm-records.schema.json")):
+        main([name])
+        assert capsys.readouterr().out == f"{path}\n"
+
+
+@pytest.mark.parametrize("layout", ["lib/python3.11/site-packages", "."])
+def test_examples_and_schema_of_an_installation_are_under_share(layout, tmp_path, monkeypatch, capsys):
+    """The layouts of an environment and of pip install --target; tests/project/test_install.py has a real one."""
+    monkeypatch.setattr(places, "PACKAGE", tmp_path / layout / "mlmglauber")
+    with pytest.raises(SystemExit) as ended:
+        main(["schema"])
+    assert ended.value.code == 1
+    assert "mlm: share/mlmglauber/mlm-records.schema.json is not installed" in capsys.readouterr().err
+    (tmp_path / "share" / "mlmglauber" / "examples").mkdir(parents=True)
+    (tmp_path / "share" / "mlmglauber" / "mlm-records.schema.json").touch()
+    for name in ("examples", "schema"):
+        main([name])
+        assert capsys.readouterr().out.startswith(f"{tmp_path}/share/mlmglauber/")
+
+
+@pytest.mark.parametrize("name", ["doctor", "examples", "schema"])
+def test_arguments_that_have_no_meaning_are_refused(name, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([name, "--help"])
+    assert ended.value.code == 2
+    assert f"mlm: {name} takes no arguments" in capsys.readouterr().err

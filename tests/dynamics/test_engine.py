@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from oracles import TABLE_A
 
-from mlmglauber.dynamics.cache import ConditionalCache
+from mlmglauber.dynamics.cache import ConditionalCache, context_key
 from mlmglauber.dynamics.chain import Chain, OutputSchedule, in_step_order
 from mlmglauber.dynamics.cost_model import CostModel
 from mlmglauber.dynamics.engine import Engine
@@ -123,14 +123,14 @@ def test_the_cache_is_bounded_and_drops_the_least_recently_used():
     states = [np.array([k, 0]) for k in range(50)]
     cache = ConditionalCache(10 * (distribution.nbytes + 16 + 400))
     for ids in states:
-        cache.keep(1, 1.0, ids, distribution)
-        cache.distribution(1, 1.0, states[0])
+        cache.put(context_key(1, 1.0, ids), distribution, distribution.nbytes)
+        cache.get(context_key(1, 1.0, states[0]))
         assert cache.size <= cache.limit
-    assert cache.distribution(1, 1.0, states[0]) is distribution
-    assert cache.distribution(1, 1.0, states[49]) is distribution
-    assert cache.distribution(1, 1.0, states[5]) is None
-    assert cache.distribution(1, 1.0, np.array([0, 7])) is distribution  # the site is masked
-    assert cache.distribution(1, 2.0, states[0]) is None
+    assert cache.get(context_key(1, 1.0, states[0])) is distribution
+    assert cache.get(context_key(1, 1.0, states[49])) is distribution
+    assert cache.get(context_key(1, 1.0, states[5])) is None
+    assert cache.get(context_key(1, 1.0, np.array([0, 7]))) is distribution  # the site is masked
+    assert cache.get(context_key(1, 2.0, states[0])) is None
 
 
 def test_the_cost_of_a_row_is_fitted():

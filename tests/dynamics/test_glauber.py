@@ -8,9 +8,9 @@ import pytest
 from oracles import STATIONARY_A, STATIONARY_B, TABLE_A, TABLE_B, law_after, site_kernels, stationary
 from scipy.stats import chisquare
 
-from mlmglauber.dynamics.chain import Chain, OutputSchedule
+from mlmglauber.dynamics.chain import Chain, OutputSchedule, scan_sites
 from mlmglauber.dynamics.draws import draw
-from mlmglauber.dynamics.glauber import NotFiniteError, scan_sites, temper
+from mlmglauber.dynamics.glauber import NotFiniteError, temper
 from mlmglauber.dynamics.plain import advance
 from mlmglauber.dynamics.precision import Precision
 from mlmglauber.dynamics.randomness import Stream

@@ -102,7 +102,7 @@ def test_a_flickering_chain_is_many_stays_at_radius_0_and_one_trap_at_radius_1()
     assert [(trap.state, trap.residence) for trap in found(states, 0, 20)] == [(A, 30)] * 3
     trap, = found(states, 1, 20)  # the way in, B, and the way out, C, are no part of it
     assert (trap.state, trap.first, trap.last, trap.residence) == (A, 2, 106, 105)
-    assert (trap.held, trap.share, trap.visits, trap.exits, trap.states) == (90, 90 / 105, 3, 3, 3)
+    assert (trap.occupied, trap.share, trap.visits, trap.exits, trap.states) == (90, 90 / 105, 3, 3, 3)
     assert trap.flicker == [Flicker(1, 10 / 105, 3), Flicker(2, 5 / 105, 2)]
     assert found(states, 1, 106) == []
 
@@ -120,7 +120,7 @@ def test_of_overlapping_traps_the_longest_is_whole_and_the_other_keeps_the_rest(
     first, second = found(states, 1, 20)
     assert (second.state, second.first, second.last, second.residence, second.cut) == (right, 40, 120, 81, False)
     assert (first.state, first.first, first.last, first.residence, first.cut) == (A, 0, 39, 40, True)
-    assert (first.held, first.visits, first.share) == (45, 2, 45 / 50)  # of the whole stretch
+    assert (first.occupied, first.visits, first.share) == (45, 2, 45 / 50)  # of the whole stretch
     assert [trap.state for trap in found(states, 1, 41)] == [right]
 
 
@@ -136,7 +136,7 @@ def test_what_is_held_does_not_grow_with_the_steps(monkeypatch):
     assert max(sizes) == max(sizes[:300])
     assert max(size[0] for size in sizes) <= module.OPEN
     trap, = tracker.end()  # a state that is there half of the time is never forgotten
-    assert (trap.state, trap.first, trap.held) == (A, 0, 3000)
+    assert (trap.state, trap.first, trap.occupied) == (A, 0, 3000)
 
 
 def test_a_run_that_does_not_end_holds_up_no_more_than_waiting_candidates():
@@ -237,7 +237,7 @@ def test_scores_have_the_ratio_1_at_every_radius(name, tau, min_steps, biased, s
             assert tracker.scores() == []
             found.append(pooled_ratio([score.holding for score in scores], [escape(one.state) for one in scores]).value)
             if radius == 1:
-                held = [Holding(trap.held, trap.exits, True) for trap in traps]
+                held = [Holding(trap.occupied, trap.exits, True) for trap in traps]
                 whole.append(pooled_ratio(held, [escape(trap.state) for trap in traps]).value)
     for found in ratios.values():
         error = np.std(found, ddof=1) / np.sqrt(8)

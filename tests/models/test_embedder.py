@@ -278,5 +278,7 @@ def test_names_that_lead_nowhere(tmp_path, monkeypatch):
         assert name in str(caught.value)
         assert "\n" not in str(caught.value)
     monkeypatch.setattr(embedder_loading, "WHEEL", "no_such_wheel")
-    with pytest.raises(ModelError, match=r"mlmglauber\[offline\]"):
-        Embedder.open(embedder_loading.DEFAULT)
+    for name in embedder_loading.DEFAULT_NAMES:
+        with pytest.raises(ModelError, match=r"^run pip install 'mlmglauber\[offline\]' ") as caught:
+            Embedder.open(name)
+        assert "\n" not in str(caught.value)

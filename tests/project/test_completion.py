@@ -14,30 +14,36 @@ build = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(build)
 
 
+FILES = build.files()
+
+
 def test_the_files_are_what_build_makes(tmp_path, monkeypatch):
-    for name, make in build.FILES.items():
-        assert (FOLDER / name).read_text() == make(), f"run {FOLDER.name}/build.py"
-    assert {path.name for path in FOLDER.iterdir() if path.suffix not in (".py", "")} == set(build.FILES)
+    found = {str(path.relative_to(FOLDER)): path.read_text() for path in FOLDER.glob("*/*") if path.suffix != ".pyc"}
+    assert found == FILES, f"run {FOLDER.name}/build.py"
     monkeypatch.setenv("PATH", str(tmp_path))  # neither bash nor anything else is needed to make them
-    assert build.bash() == (FOLDER / "mlmglauber.bash").read_text()
+    assert build.files() == FILES
 
 
-@pytest.mark.parametrize("name", build.FILES)
-def test_a_file_names_every_command(name):
-    told = (FOLDER / name).read_text()
+def test_every_command_has_the_file_that_its_shell_looks_for():
+    """bash and fish look for the name of the command; zsh reads the first line of each file that begins with _."""
     assert "mlm-sample" in build.commands()
+    assert set(FILES) == {"zsh/_mlmglauber", *(f"bash/{name}" for name in build.commands()),
+                          *(f"fish/{name}.fish" for name in build.commands())}
+    assert FILES["zsh/_mlmglauber"].splitlines()[0].split() == ["#compdef", *build.commands()]
     for command in build.commands():
-        assert f"_{command.replace('-', '_').upper()}_COMPLETE=" in told
-        assert f"_{command.replace('-', '_')}_completion" in told
+        for file in (f"bash/{command}", f"fish/{command}.fish", "zsh/_mlmglauber"):
+            assert f"_{command.replace('-', '_').upper()}_COMPLETE=" in FILES[file]
+            assert f"_{command.replace('-', '_')}_completion" in FILES[file]
 
 
-@pytest.mark.parametrize("name", build.FILES)
-def test_a_file_is_sound_in_its_shell(name):
-    shell = name.partition(".")[2]
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_files_are_sound_in_their_shell(shell):
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
-    done = subprocess.run([shell, "-n", FOLDER / name], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    for name in FILES:
+        if name.startswith(shell):
+            done = subprocess.run([shell, "-n", FOLDER / name], capture_output=True, text=True, check=False)
+            assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(("command", "words", "expected"), [
@@ -53,7 +59,7 @@ def test_a_file_is_sound_in_its_shell(name):
 def test_bash_completes(sh, command, words, expected):
     """The file is sourced, its function called as bash calls it."""
     number = len(words.split(" ")) - 1
-    done = sh(f"source '{FOLDER}/mlmglauber.bash' && complete -p {command} > registered && COMP_WORDS=({words}) && "
+    done = sh(f"source '{FOLDER}/bash/{command}' && complete -p {command} > registered && COMP_WORDS=({words}) && "
               f"COMP_CWORD={number} && _{command.replace('-', '_')}_completion {command} && "
               'printf "%s\\n" "${COMPREPLY[@]}"')
     assert (done.status, done.err) == (0, "")

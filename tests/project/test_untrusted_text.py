@@ -29,6 +29,11 @@ TABLES = {
     "basins --examples topics --summary --table --start label": [STATE, {**STATE, "step": 2}],
     "basins --clusters 2 --summary --table": [STATE, {**STATE, "step": 2, "embedding": [-1.0, 2.0]}],
     "plot --terminal --kind drift": [{**STATE, "step": step, "drift": step / 9} for step in range(9)],
+    "show": [{"type": "run", "run": HOSTILE, "command": HOSTILE}, STATE, {**STATE, "step": 2, "basin": HOSTILE},
+             {"type": "trap", "run": HOSTILE, "id": HOSTILE, "first": 3, "last": 9, "text": HOSTILE},
+             {**STATE, "run": "r", "step": 2}],
+    "show --log --color never": [{**STATE, "step": step, "text": HOSTILE * step, "ids": [step]}
+                                 for step in range(1, 8)],
     "plot --terminal --kind rectangles": [
         {"type": "rectangle", "run": HOSTILE, "id": HOSTILE, "model": HOSTILE, "tau": 1.0, "i": 0, "j": 1,
          "delta": 0.1 * k, "noise": 0.0, "text": HOSTILE} for k in range(9)],

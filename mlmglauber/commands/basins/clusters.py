@@ -60,6 +60,6 @@ class Clustering(Job):
                 for name, size, nearest in zip(self.names, clusters.sizes, clusters.nearest, strict=True)]
         fields: Record = {"clusters": rows} | nullable("silhouette", clusters.silhouette,
                                                        "each vector is a cluster of its own, or the sample is in one")
-        asked = {"method": "k-means", "clusters": count, "seed": self.options.seed}
-        self._write_head(run_record(asked, self.identity, [clusters.sizes.tolist()], fields))
+        options = {"method": "k-means", "clusters": count, "seed": self.options.seed}
+        self._write_head(run_record(options, self.identity, [clusters.sizes.tolist()], fields))
         return [int(member) for member in clusters.members]

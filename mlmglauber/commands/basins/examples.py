@@ -72,10 +72,10 @@ def _checked(record: Record, labelled: bool) -> Record:
     return record
 
 
-def check_embedder(own: Any, expected: Any, path: str) -> None:
+def check_embedder(embedder: Any, expected: Any, path: str) -> None:
     """MlmError if the embeddings of a file were not made like those of the records."""
-    if own != expected:
-        raise bad(f"{path}: the embeddings were made otherwise ({shown_name(own)}) than those of the records "
+    if embedder != expected:
+        raise bad(f"{path}: the embeddings were made otherwise ({shown_name(embedder)}) than those of the records "
                   f"({shown_name(expected)}); embed both alike, or name the records' model with --model")
 
 
@@ -117,13 +117,13 @@ def regions(records: Sequence[Record], units: NDArray[np.float64], options: Basi
                                 [digest, labels], {"examples": counts, "held_out": accuracy})
 
 
-def run_record(asked: Record, identity: str | None, names: list[Any], fields: Record) -> Record:
-    """The run record of mlm-basins: `asked`, the options that made the regions, and `fields` on the regions."""
+def run_record(options: Record, identity: str | None, names: list[Any], fields: Record) -> Record:
+    """The run record of mlm-basins: `options`, the options that made the regions, and `fields` on the regions."""
     import sklearn
 
-    run = hashlib.blake2b(to_line([asked, identity, names])[:-1], digest_size=4).hexdigest()
+    run = hashlib.blake2b(to_line([options, identity, names])[:-1], digest_size=4).hexdigest()
     return {"type": "run", "schema": SCHEMA, "run": run, "command": "mlm-basins", "embedder": identity, **fields,
-            "options": asked, "versions": {"mlmglauber": __version__, "scikit-learn": sklearn.__version__}}
+            "options": options, "versions": {"mlmglauber": __version__, "scikit-learn": sklearn.__version__}}
 
 
 def _distinct(records: Sequence[Record], units: NDArray[np.float64],

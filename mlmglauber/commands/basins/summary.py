@@ -139,9 +139,9 @@ def _basin(region: RegionVisits, settings: VisitSettings) -> Record:
     return record if region.dwell is None else record | _dwell(region.dwell)
 
 
-def _first_visit(found: FirstVisit) -> Record:
-    reason = NO_VISIT if not found.visited else "not in half of the chains" if found.median is None else None
-    return {"first_visit": found.median, "first_visit_at_least": found.at_least,
+def _first_visit(visit: FirstVisit) -> Record:
+    reason = NO_VISIT if not visit.visited else "not in half of the chains" if visit.median is None else None
+    return {"first_visit": visit.median, "first_visit_at_least": visit.at_least,
             **optional_reason("first_visit_reason", reason)}
 
 

@@ -116,7 +116,6 @@ def couple(io: Filter, options: CoupleOptions) -> None:
         run.run_jobs(progress)
     if (run.ids or run.too_short) and not run.planned:
         io.reporter.nothing_found = True  # __exit__ has reported why no pair was made
-    run.report_end(empty=False)
 
 
 main = record_command(couple, CoupleOptions, DESCRIPTION, EXAMPLES,

@@ -29,11 +29,6 @@ class CoupleOptions(ChainOptions):
     budgets: list[float]
     eps: list[float]
 
-    @property
-    def takes_pairs(self) -> bool:
-        """Whether the chains of a pair start from two or more consecutive inputs."""
-        return self.start == "pair"
-
     def in_run_record(self) -> dict[str, Any]:
         """The options that a run record holds under `options`, without the batch size; they determine the run id."""
         return self.recorded(*MODEL_OPTIONS, "exact", "seed", "cache_mb", "resume", "summary", "budgets", "eps",
@@ -61,6 +56,6 @@ class CoupleOptions(ChainOptions):
 
 def refuse_pairs(options: CoupleOptions) -> None:
     """UsageError if two inputs make a pair, since --dask may give them to two workers."""
-    if options.completed().takes_pairs:
+    if options.completed().start == "pair":
         raise click.UsageError("--start pair takes two records at a time, which --dask may give to two workers; use "
                                "--shard, or another --start")

@@ -33,16 +33,16 @@ class StartText(NamedTuple):
 
 
 class PairPlan(NamedTuple):
-    """A pair to run: texts, their token ids at one length, temperature, number of the pair among those of the texts."""
+    """A pair to run: texts, their token ids at one length, temperature, number of the pair among those of the texts.
 
+    name: the ids of the texts, joined by "+".
+    """
+
+    name: str
     texts: Sequence[StartText]
     ids: Sequence[list[int]]
     tau: float
     number: int
-
-    @property
-    def name(self) -> str:
-        return "+".join(text.name for text in self.texts)
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -54,13 +54,16 @@ class PairJob:
     """One pair in work: its coupled chains, and the records made of them."""
 
     def __init__(self, plan: PairPlan, model: TextModel, name: str, run: str, options: CoupleOptions,
-                 order: InOrder) -> None:
-        """name: of the model. RecordError for an impossible start, before the pair takes its place in the output."""
-        self.plan, self.model, self.name, self.run, self.options = plan, model, name, run, options
+                 seed: int, order: InOrder) -> None:
+        """name: of the model. seed: of the run.
+
+        RecordError for an impossible start, before the pair takes its place in the output.
+        """
+        self.plan, self.model, self.name, self.run, self.options, self.seed = plan, model, name, run, options, seed
         n = len(plan.ids[0])
         steps = options.max_steps or max(1, ceil((options.horizon or 0) * (n_log_n(n) or 0)))
         self.group = CoupledChains(
-            self._chains(), tau=plan.tau, seed=options.known_seed, record=f"{n}:{plan.name}",
+            self._chains(), tau=plan.tau, seed=self.seed, record=f"{n}:{plan.name}",
             number=plan.number, coupling=options.coupling, steps=steps, vocab=model.vocab_size,
             lag=options.lag, emit=options.emit or 0)
         self.sink = order.open()
@@ -78,10 +81,10 @@ class PairJob:
         chains = []
         for replica in range(options.replicas):
             record = f"{n},{replica}:{plan.name}"  # random streams of its own, apart from those of the coupled steps
-            draws = Stream(options.known_seed, record, plan.number, "start")
+            draws = Stream(self.seed, record, plan.number, "start")
             steps = burn_in + (options.lag if replica == 0 else 0)
             chains.append(lead_in(first_state(self.model, plan.ids, options, replica, draws), steps, tau=plan.tau,
-                                seed=options.known_seed, record=record, number=plan.number))
+                                seed=self.seed, record=record, number=plan.number))
         return chains
 
     def write_records(self) -> None:
@@ -118,7 +121,7 @@ class PairJob:
         steps = [*[step for step in geometric_steps(end) if step < end], end]
         record: Record = {
             "type": "pair", "run": self.run, "id": plan.name, "pair": plan.number, "model": self.name,
-            "tau": plan.tau, "n": n, "seed": options.known_seed, "coupling": options.coupling,
+            "tau": plan.tau, "n": n, "seed": self.seed, "coupling": options.coupling,
             "start": options.start, "replicas": options.replicas, "lag": lag,
             "meeting": None if group.meeting is None else group.meeting + lag, "censored": group.meeting is None,
             "max_steps": group.last, "last_change": group.last_change,

@@ -26,6 +26,9 @@ class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
     def __init__(self, io: Filter, options: CoupleOptions) -> None:
         super().__init__(io, options)
         self.shard, io.shard = io.shard, None  # a shard answers every Nth pair, which may take two inputs
+        self.lengths: Sequence[int | None] = options.lengths or [None]
+        self.takes_pairs = options.start == "pair"
+        """Whether the chains of a pair start from two or more consecutive inputs."""
         self.reports = self.shard is None or self.shard[0] == 0
         """Whether this shard reports for all shards: bad inputs, and records that are passed on."""
         self.planned = self.unused = self._passed_on_before = 0
@@ -60,11 +63,11 @@ class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
         _, described = self.open_chains(exact_width=options.lengths is not None)
         self.coupled = CoupledEngine(self.engine)
         self.name = described["model"]
-        asked = options.in_run_record()
-        self.run = chain_run_id(described, ["mlm-couple", self.seed, asked, self.io.first or first])
+        recorded = options.in_run_record()
+        self.run = chain_run_id(described, ["mlm-couple", self.seed, recorded, self.io.first or first])
         head: Record = {"type": "run", "schema": SCHEMA, "run": self.run, "command": "mlm-couple", "seed": self.seed,
                         **described, **chain_fields(self.engine.precision.tolerances),
-                        "options": asked | {"batch_size": options.batch_size}, **shard_field(self.shard, self.path)}
+                        "options": recorded | {"batch_size": options.batch_size}, **shard_field(self.shard, self.path)}
         if self.path is not None:
             self._continue(self.path, head)
         else:
@@ -80,7 +83,7 @@ class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
                     continue
                 with self.io.guard(plan.texts[-1].place):
                     assert self.model is not None
-                    return PairJob(plan, self.model, self.name, self.run, self.options, self.order)
+                    return PairJob(plan, self.model, self.name, self.run, self.options, self.seed, self.order)
             self.io.mute = not self.reports
             record = self.io.read(plain_text=True, wait=wait)
             if record is not None:
@@ -104,33 +107,28 @@ class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
             return
         tally_unknown(self.io, record, ids)
         self.ids.add(text.name)
-        if not self.options.takes_pairs:
+        if not self.takes_pairs:
             self._plans = self._plan([text])
-        elif self._enough():
+        elif self.options.pairs is not None and all(self._made.get(length, 0) >= self.options.pairs
+                                                    for length in self.lengths):
             self.unused += 1
         else:
             self._gathered.append(text)
             if len(self._gathered) == self.options.replicas:
                 self._plans, self._gathered = self._plan(self._gathered), []
 
-    def _enough(self) -> bool:
-        wanted = self.options.pairs
-        lengths: Sequence[int | None] = self.options.lengths or [None]
-        return wanted is not None and all(self._made.get(length, 0) >= wanted for length in lengths)
-
     def _plan(self, texts: Sequence[StartText]) -> Iterator[PairPlan]:
         """The pairs of these texts: every length, temperature and number."""
         assert self.model is not None
         options = self.options
-        takes_pairs = options.takes_pairs
-        lengths: Sequence[int | None] = options.lengths or [None]
-        for length in lengths:
+        name = "+".join(text.name for text in texts)
+        for length in self.lengths:
             tokens: list[list[int] | None] = []
             for text in texts:
                 with self.io.guard(text.place):
                     tokens.append(token_ids(self.model, text.record, length))
             whole = [ids for ids in tokens if ids is not None]
-            if len(tokens) < len(texts) or (takes_pairs and self._made.get(length, 0) == options.pairs):
+            if len(tokens) < len(texts) or (self.takes_pairs and self._made.get(length, 0) == options.pairs):
                 continue
             if len(whole) < len(texts):
                 self.too_short += 1
@@ -139,8 +137,8 @@ class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
             shortest = min(map(len, whole))
             ids = [each[:shortest] for each in whole]
             for tau in options.tau:
-                for number in range(1 if takes_pairs else options.pairs or 1):
-                    yield PairPlan(texts, ids, tau, number)
+                for number in range(1 if self.takes_pairs else options.pairs or 1):
+                    yield PairPlan(name, texts, ids, tau, number)
 
     def _continue(self, path: str, head: Record) -> None:
         """Read the file of an interrupted run: note its pairs, which are not run again; cut off an incomplete one."""
@@ -150,13 +148,13 @@ class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
             for line in file:
                 size += len(line)
                 record = orjson.loads(line)
-                own = record.get("run") == self.run
-                if own and record["type"] == "state":
+                of_this_run = record.get("run") == self.run
+                if of_this_run and record["type"] == "state":
                     continue
                 end = size
-                if own and record["type"] == "pair":
+                if of_this_run and record["type"] == "pair":
                     self.done.add((record["id"], record["pair"], record["tau"], record["n"]))
-                elif not own:
+                elif not of_this_run:
                     self._passed_on_before += 1
         os.ftruncate(self.descriptor, end)
         os.lseek(self.descriptor, 0, os.SEEK_END)

@@ -52,11 +52,11 @@ def summarise(pairs: Sequence[Pair], budgets: Sequence[float], eps: Sequence[flo
         for tau, group in grouped(members, lambda pair: pair.tau):
             yield {**head, "over": "tau", "tau": tau, **_scale_fields(of_temperature(group))}
         for budget in budgets:
-            found = crossovers(members, budget)
-            for n, crossover in found.items():
+            by_length = crossovers(members, budget)
+            for n, crossover in by_length.items():
                 yield {**head, "over": "n", "n": n, "budget": budget, **_crossover_fields(crossover)}
-            slope = trend(found)
-            yield {**head, "over": "all", "pairs": len(members), "lengths": list(found), "budget": budget,
+            slope = trend(by_length)
+            yield {**head, "over": "all", "pairs": len(members), "lengths": list(by_length), "budget": budget,
                    "per_doubling": slope.value, "per_doubling_low": slope.low, "per_doubling_high": slope.high,
                    "trend_reason": slope.reason}
 

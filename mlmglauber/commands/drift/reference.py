@@ -63,5 +63,5 @@ class References:
 
 def own_id(record: Record, count: int) -> str:
     """The name of a record: its id as a string, else the number of inputs before it."""
-    (own,) = names_of(record, "id")
-    return str(count if own is None else own)
+    (name,) = names_of(record, "id")
+    return str(count if name is None else name)

@@ -38,9 +38,9 @@ def chain_summary(chain: DriftSeries, thresholds: Sequence[float]) -> Record:
     unit = n_log_n(chain.n) if chain.n else None
     hitting = []
     for threshold in thresholds:
-        found = chain.passage(threshold)
-        time = found.at_most if found else None
-        hitting.append({"threshold": threshold, "time": time, "at_least": found.at_least if found else None,
+        passage = chain.passage(threshold)
+        time = passage.at_most if passage else None
+        hitting.append({"threshold": threshold, "time": time, "at_least": passage.at_least if passage else None,
                         "n_log_n": time / unit if time is not None and unit else None, "censored": time is None})
     record: Record = with_reasons({
         "type": "summary", "of": "state", "over": "chain", "run": chain.run, "id": chain.text, "chain": chain.chain,
@@ -77,10 +77,10 @@ def group_summary(first: DriftSeries, group: GroupDrift, coupled_left_out: int) 
     return record
 
 
-def temperature_summary(first: DriftSeries, found: TemperatureDrift) -> Record:
+def temperature_summary(first: DriftSeries, drift: TemperatureDrift) -> Record:
     """The summary record of all chains of a law and temperature; first: one of them."""
     return {"type": "summary", "of": "state", "over": "tau", "tau": first.tau, **_law_fields(first),
-            "chains": found.chains, "lengths": list(found.lengths), "hitting": [_scale(one) for one in found.hitting]}
+            "chains": drift.chains, "lengths": list(drift.lengths), "hitting": [_scale(one) for one in drift.hitting]}
 
 
 def _hitting(times: HittingTimes) -> Record:
@@ -93,10 +93,10 @@ def _hitting(times: HittingTimes) -> Record:
             "c_at_least": times.c_at_least, "c_reason": c.reason, **optional_reason("median_reason", median.reason)}
 
 
-def _scale(found: HittingScale) -> Record:
-    c, growth = found.c, found.growth
-    return {"threshold": found.threshold, "c": c.value, "c_low": c.low, "c_high": c.high,
-            "c_at_least": found.c_at_least, "c_reason": c.reason, "growth": growth.rate, "growth_low": growth.low,
+def _scale(scale: HittingScale) -> Record:
+    c, growth = scale.c, scale.growth
+    return {"threshold": scale.threshold, "c": c.value, "c_low": c.low, "c_high": c.high,
+            "c_at_least": scale.c_at_least, "c_reason": c.reason, "growth": growth.rate, "growth_low": growth.low,
             "growth_high": growth.high, "growth_p": growth.p, "growth_reason": growth.reason}
 
 
@@ -106,7 +106,7 @@ def _diagnostics(group: GroupDiagnostics) -> Record:
                       "left_out": group.left_out, **optional_reason("cut", group.cut)}
     if group.diagnostics is None:
         return record | {"chains": group.chains, "draws": group.draws, "reason": "undefined drifts"}
-    found = group.diagnostics._asdict()
-    if found["nested_reason"] is None:
-        del found["nested_reason"]
-    return record | found
+    diagnostics = group.diagnostics._asdict()
+    if diagnostics["nested_reason"] is None:
+        del diagnostics["nested_reason"]
+    return record | diagnostics

@@ -66,7 +66,7 @@ def _law(exact: Exact, model: TextModel, space: Restriction, count: int) -> Reco
 def _mixing(exact: Exact, start: int | None) -> Record:
     mixing, second = exact.mixing, exact.second
     fields = {"second_modulus": second.modulus, "second_complex": second.is_complex, "tmix": mixing.worst,
-            "tmix_exact": mixing.exact, "tmix_text": mixing.given}
+            "tmix_exact": mixing.exact, "tmix_text": mixing.from_start}
     if not mixing.exact:
         bounds = {"tmix_low": mixing.low, "tmix_high": mixing.high}
         fields |= {name: bound for name, bound in bounds.items() if bound is not None}

@@ -156,13 +156,13 @@ class RectRun:
         rectangles = [(block.ids, rectangle) for block in blocks for rectangle in block.rectangles]
         if not rectangles:
             return
-        asked = [ask for ids, rectangle in rectangles for ask in asks(ids, rectangle)]
+        all_asks = [ask for ids, rectangle in rectangles for ask in asks(ids, rectangle)]
         counts = [count for _, rectangle in rectangles for count in quarters(rectangle)]
         answers: Answers = JointRows(model) if model.has_joint else rows
-        first = measure(answers, asked, tau, counts=counts)
+        first = measure(answers, all_asks, tau, counts=counts)
         moved = None
         if self.options.noise and has_other_way(model):
-            moved = noise(first, measure(answers, asked, tau, again=True, counts=counts))
+            moved = noise(first, measure(answers, all_asks, tau, again=True, counts=counts))
         k = 0
         for block in blocks:
             chosen = slice(k, k + len(block.rectangles))

@@ -5,6 +5,7 @@ from dataclasses import replace
 import click
 
 from mlmglauber.commands.sample.options import SampleOptions
+from mlmglauber.commands.shared.chain_run import INITS, SCANS
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.filter import Filter
@@ -47,9 +48,9 @@ EXAMPLES = """\
               help="Every N steps, write the state with `pll`, its pseudo-log-likelihood in nats at tau 1.")
 @click.option("--burn-in", type=click.IntRange(0), default=0, show_default=True, metavar="N",
               help="Number of steps before the first state is written.")
-@click.option("--scan", type=click.Choice(["random", "permutation", "systematic"]), default="random",
+@click.option("--scan", type=click.Choice(SCANS), default="random",
               show_default=True, help="How the next site is chosen.")
-@click.option("--init", type=click.Choice(["text", "mask", "random"]), default="text", show_default=True,
+@click.option("--init", type=click.Choice(INITS), default="text", show_default=True,
               help="The first state: the text, all masked, or tokens drawn uniformly.")
 @click.option("--length", type=click.IntRange(1), metavar="N",
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
@@ -68,6 +69,8 @@ EXAMPLES = """\
                    "the same input.")
 @click.option("--check", is_flag=True,
               help="With --from-run, write nothing, and end with status 1 at the first line that differs from FILE.")
+@click.option("--json", is_flag=True,
+              help="Write records on a terminal too, where by default the chains are shown as mlm-show shows them.")
 @table_options()
 @text_options
 @model_options
@@ -85,7 +88,7 @@ def sample(io: Filter, options: SampleOptions) -> None:
         options = replace(options, **recorded.options)
     options = _checked(io, options)
     if options.check:
-        from mlmglauber.stream.output import ComparingOutput
+        from mlmglauber.stream.same import ComparingOutput
 
         assert options.from_run is not None
         io.output = ComparingOutput(options.from_run)
@@ -102,7 +105,6 @@ def sample(io: Filter, options: SampleOptions) -> None:
         io.reporter.warn(f"every record is the same as in {options.from_run}")
     if tally is not None:
         tally.show(io, options.table)
-    run.report_end(empty=tally is not None)
 
 
 def _checked(io: Filter, options: SampleOptions) -> SampleOptions:

@@ -22,7 +22,6 @@ from mlmglauber.commands.shared.resumable import ResumableRun
 from mlmglauber.dynamics.chain import Chain, Event, OutputSchedule, in_step_order
 from mlmglauber.dynamics.plain import advance
 from mlmglauber.dynamics.randomness import Stream
-from mlmglauber.models.conditionals import TextModel
 from mlmglauber.stream import resume
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import Sink
@@ -42,6 +41,7 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
         super().__init__(io, options)
         self.recorded = recorded
         self.left = resume.BEGINNING
+        self.frozen = options.freeze or []
 
     @property
     def passed_on_before(self) -> int:
@@ -101,7 +101,7 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
             self.too_short += 1
             return None
         tally_unknown(self.io, record, ids)
-        check_frozen(self.options.frozen, len(ids))
+        check_frozen(self.frozen, len(ids))
         self.ids.add(name)
         return None if name in self.left.finished else TextChains(self, name, record, ids)
 
@@ -135,8 +135,8 @@ class TextChains:
         self.inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
         self.on_change = options.on_change
         every = 0 if self.on_change else options.every or len(ids)
-        last = options.burn_in + options.steps_of(len(ids))
-        self.schedule = OutputSchedule(last, every, options.burn_in, options.pll)
+        steps = options.steps if options.steps is not None else (options.sweeps or 0) * len(ids)
+        self.schedule = OutputSchedule(options.burn_in + steps, every, options.burn_in, options.pll)
         self.engine = run.engine
         self.with_logp = every <= 1
         self.chains: list[Chain] = []
@@ -144,9 +144,9 @@ class TextChains:
         self.finished = False
         for tau in options.tau:
             for number in range(options.chains):
-                start = first_state(self.model, ids, options, name, number)
+                start = self._first_state(run, ids, number)
                 self.chains.append(Chain(start, tau=tau, seed=run.seed, record=name, number=number,
-                                         schedule=self.schedule, scan=options.scan, frozen=options.frozen))
+                                         schedule=self.schedule, scan=options.scan, frozen=run.frozen))
                 self.runs.append(run.runs[tau])
         if name == run.left.unfinished and run.left.states:
             self._continue(run.left)
@@ -154,6 +154,22 @@ class TextChains:
             for chain in self.chains:
                 chain.events.append(Event(0, chain.ids.copy(), None))
         self.write_states()
+
+    def _first_state(self, run: SampleRun, ids: list[int], number: int) -> list[int]:
+        """The first state of a chain by --init. Frozen sites keep the tokens of the text."""
+        if run.options.init == "text":
+            return ids
+        start = np.array(ids)
+        free = np.setdiff1d(np.arange(len(ids)), run.frozen)
+        if run.options.init == "mask":
+            if self.model.mask_id is None:
+                raise RecordError("the model has no mask token; use --init text or random")
+            start[free] = self.model.mask_id
+        else:
+            tokens = np.flatnonzero(self.model.allowed)
+            draws = Stream(run.seed, self.name, number, "init").uniforms(0, len(ids))
+            start[free] = tokens[(draws[free] * len(tokens)).astype(np.int64)]
+        return [int(token) for token in start]
 
     def _continue(self, left: resume.ResumePoint) -> None:
         """Set the chains to the last states of the interrupted run.
@@ -185,7 +201,7 @@ class TextChains:
         self.sink.close()
         for chain in self.chains:
             masked = self._masked(chain.ids.tolist())
-            self.ends.update(chains=1, masked=bool(masked), sites=masked)
+            self.ends.update(chains=1, masked=int(masked > 0), sites=masked)
 
     def _masked(self, ids: list[int]) -> int:
         """Number of sites of a state that are still masked: those of --init mask that were not drawn yet."""
@@ -209,20 +225,3 @@ class TextChains:
             if state["pll"] is None:
                 state["pll_reason"] = "a token of the state is one that is never drawn"
         return state | text_exact(self.model, text, ids) | self.inherited
-
-
-def first_state(model: TextModel, ids: list[int], options: SampleOptions, name: str, number: int) -> list[int]:
-    """The first state of a chain by --init. Frozen sites keep the tokens of the text."""
-    if options.init == "text":
-        return ids
-    start = np.array(ids)
-    free = np.setdiff1d(np.arange(len(ids)), options.frozen)
-    if options.init == "mask":
-        if model.mask_id is None:
-            raise RecordError("the model has no mask token; use --init text or random")
-        start[free] = model.mask_id
-    else:
-        tokens = np.flatnonzero(model.allowed)
-        draws = Stream(options.known_seed, name, number, "init").uniforms(0, len(ids))
-        start[free] = tokens[(draws[free] * len(tokens)).astype(np.int64)]
-    return [int(token) for token in start]

@@ -12,7 +12,9 @@ from mlmglauber.stream.json_values import as_json
 from mlmglauber.stream.records import Record
 
 SCANS = ("random", "permutation", "systematic")
+"""The values of --scan of mlm-sample."""
 INITS = ("text", "mask", "random")
+"""The values of --init of mlm-sample."""
 
 
 class ChainLaw(NamedTuple):

@@ -41,12 +41,12 @@ def record_command(function: Function, options_class: type[Options], description
         reporter = Reporter(name, quiet, verbose, progress, color)
         raise SystemExit(_run(function, options_class, spread, reporter, files, strict, output, values))
 
-    own = list(reversed(getattr(function, "__click_params__", [])))
+    own_options = list(reversed(getattr(function, "__click_params__", [])))
     inputs = click.Argument(["files"], nargs=-1, type=click.Path(), metavar="[FILE]...",
                             shell_complete=complete_first(modes) if modes else None)
     settings: dict[str, Any] = {
         "callback": callback, "help": description, "epilog": examples,
-        "params": [inputs, *own, *_shared_options(name)],
+        "params": [inputs, *own_options, *_shared_options(name)],
         "context_settings": {"help_option_names": ["-h", "--help"], "max_content_width": 100}}
     return ModeCommand(name, modes=modes, **settings) if modes else Command(name, **settings)
 
@@ -81,10 +81,13 @@ def _run(function: Function, options_class: type[Options], spread: Spread | None
         with ExitStack() as stack:
             with deferred:  # an interrupt here must not leave the temporary file of the output behind
                 output = stack.enter_context(open_output(path))
+            if os.isatty(output.descriptor) and reporter.terminal:
+                output.before_write = reporter.end_bar
             io = Filter(reporter, files, strict, output, take_reading(values))
             io.shard, address = values.pop("shard", None), values.pop("dask", None)
             take_table(values)
             options = options_class(**values)
+            io.output = options.shown_output(output, path is not None, reporter.color)
             if address is not None:
                 if io.shard is not None:
                     raise click.UsageError("--shard and --dask exclude each other")

@@ -50,11 +50,11 @@ class Input(NamedTuple):
     chain: ChainRun
     model: TextModel
 
-    def frozen(self, own: list[int] | None) -> list[int]:
+    def frozen(self, freeze: list[int] | None) -> list[int]:
         """The sites that stay fixed: those of --freeze and those of the chain; RecordError if they are all sites."""
         n = len(self.ids)
-        check_frozen(own or [], n)
-        sites = sorted({*(own or []), *(site for site in self.chain.law.freeze if site < n)})
+        check_frozen(freeze or [], n)
+        sites = sorted({*(freeze or []), *(site for site in self.chain.law.freeze if site < n)})
         check_frozen(sites, n)
         return sites
 

@@ -2,13 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any
 
 import click
 
 from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.option_types import BatchSizeOption, Shard
+from mlmglauber.models.batch_size import Rows
+from mlmglauber.models.checkpoint import DTYPES
 from mlmglauber.stream.formats import FORMATS, Reading
+from mlmglauber.stream.output import BufferedOutput, Output
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -29,6 +32,10 @@ class Options:
         names = sorted({field.name for field in fields(self)}.difference(left_out))
         return {name: getattr(self, name) for name in names}
 
+    def shown_output(self, output: BufferedOutput, named: bool, color: bool) -> Output:
+        """Where the records go: the output, or one that shows them on a terminal. named: whether -o was given."""
+        return output
+
 
 @dataclass(frozen=True, kw_only=True)
 class DeviceOptions(Options):
@@ -46,7 +53,7 @@ class ModelOptions(DeviceOptions):
 
     model: str
     dtype: str
-    batch_size: int | Literal["auto"]
+    batch_size: Rows
 
     @property
     def opening(self) -> dict[str, Any]:
@@ -73,12 +80,6 @@ class ChainOptions(ModelOptions):
     resume: str | None
     exact: bool
     table: str
-
-    @property
-    def known_seed(self) -> int:
-        """The seed, once a run has drawn one where none was given."""
-        assert self.seed is not None
-        return self.seed
 
     @property
     def opening(self) -> dict[str, Any]:
@@ -111,7 +112,7 @@ device_options = _all(
 model_options = _all(
     click.option("-m", "--model", default="tiny-en", show_default=True, envvar="MLM_MODEL", show_envvar=True,
                  metavar="NAME", help="Masked language model: tiny-en, a directory, a hub name, or a table FILE.json."),
-    click.option("--dtype", type=click.Choice(["auto", "float64", "float32", "bfloat16", "float16"]), default="auto",
+    click.option("--dtype", type=click.Choice(DTYPES), default="auto",
                  show_default=True, help="Number format of the model; auto is float32."),
     click.option("--batch-size", type=BatchSizeOption(), default="auto", show_default=True, metavar="ROWS",
                  help="Rows of a forward pass; auto doubles them while timed passes become cheaper per row."),

@@ -18,6 +18,8 @@ class Reporter:
         self.bad_records = 0
         self.limit_exceeded = False
         """Whether --fail-above found a value above its limit: the command then ends with status 1."""
+        self._end_bar: Callable[[], None] | None = None
+        """Ends the bar that is drawn now; None where none is."""
         self.nothing_found = False
         """Whether the input had no record that the command reads: it then ends with status 65."""
 
@@ -59,9 +61,18 @@ class Reporter:
         with suppress(OSError):
             print(*map(printable, lines), sep="\n", file=sys.stderr, flush=True)
 
+    def end_bar(self) -> None:
+        """End the progress bar, and draw none from here on: records are written to the same terminal."""
+        self.progress = False
+        if self._end_bar is not None:
+            self._end_bar()
+
     @contextmanager
     def bar(self, description: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
-        """A progress bar: call the yielded function with each advance. Without --progress nothing is drawn."""
+        """A progress bar that names the command: call the yielded function with each advance.
+
+        Without --progress, and after `end_bar`, nothing is drawn.
+        """
         if not self.progress:
             yield lambda amount: None
             return
@@ -72,8 +83,10 @@ class Reporter:
         columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(),
                    TimeRemainingColumn())
         with Progress(*columns, console=console, transient=True, redirect_stdout=False) as progress:
-            task = progress.add_task(printable(description), total=total)
+            task = progress.add_task(printable(f"{self.command}: {description}"), total=total)
+            self._end_bar = progress.stop
             yield lambda amount: progress.update(task, advance=amount)
+            self._end_bar = None
 
 
 class CollectingReporter(Reporter):

@@ -10,7 +10,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import TEXTS, report_checks, size_of
-from mlmglauber.commands.shared.options import ChainOptions
+from mlmglauber.commands.shared.options import TABLE_FORMS, ChainOptions
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.randomness import drawn_seed
 from mlmglauber.models.conditionals import TextModel
@@ -70,6 +70,12 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
             if kind is None or not issubclass(kind, OSError):
                 self.output.flush()
             os.close(self.descriptor)
+        if kind is not None:
+            return
+        if not self.ids and not self.too_short:
+            self.io.report_missing(*TEXTS[:2], empty=self.options.table in TABLE_FORMS)
+        if self.path is not None and self._before and size_of(self.path) == self._before:
+            self.io.reporter.warn(f"{self.path}: the run was complete already; nothing was added")
 
     @abstractmethod
     def report_left_out(self, complete: bool) -> None:
@@ -146,10 +152,3 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
     @abstractmethod
     def passed_on_before(self) -> int:
         """Number of records that the interrupted run passed on into the resumed file."""
-
-    def report_end(self, empty: bool) -> None:
-        """Warn if the input had no text (empty: the output is then empty), or if the resumed run was complete."""
-        if not self.ids and not self.too_short:
-            self.io.report_missing(*TEXTS[:2], empty=empty)
-        if self.path is not None and self._before and size_of(self.path) == self._before:
-            self.io.reporter.warn(f"{self.path}: the run was complete already; nothing was added")

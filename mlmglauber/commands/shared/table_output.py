@@ -33,7 +33,7 @@ def width(io: Filter) -> int | None:
     descriptor = sys.stdout.fileno()
     if io.output.path is not None or stat.S_ISREG(os.fstat(descriptor).st_mode):
         return None
-    asked = os.environ.get("COLUMNS", "")
-    if asked.isascii() and asked.isdigit() and int(asked) > 0:
-        return int(asked)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdigit() and int(columns) > 0:
+        return int(columns)
     return (os.get_terminal_size(descriptor).columns or 80) if sys.stdout.isatty() else None

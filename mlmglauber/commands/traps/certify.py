@@ -96,13 +96,13 @@ class CertifyRun:
         """(temperatures, states, sites): the probability of each state's token at each site, all sites by default."""
         wanted = np.arange(states.shape[1]) if sites is None else np.array(sites)
         ids, places = np.repeat(states, len(wanted), axis=0), np.tile(wanted, len(states))
-        asked = np.repeat(tokens, len(wanted))
+        token_of_row = np.repeat(tokens, len(wanted))
         result = np.empty((len(taus), len(ids)))
         for start in range(0, len(ids), self.rows):
             here = slice(start, start + self.rows)
             rows = log_probs(model, ids[here], places[here])
             for k, tau in enumerate(taus):
-                result[k, here] = chances(rows, asked[here], tau)
+                result[k, here] = chances(rows, token_of_row[here], tau)
         return result.reshape(len(taus), len(states), len(wanted))
 
     def _scan(self, model: TextModel, n: int, count: int) -> Iterator[Record]:

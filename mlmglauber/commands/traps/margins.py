@@ -1,11 +1,12 @@
 """Scores traps by the model: margins, escape probabilities, residence times; and their record fields."""
 
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import isfinite
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
+from cachetools import LRUCache, cachedmethod
 
 from mlmglauber.commands.shared.chain_models import ChainModels
 from mlmglauber.commands.shared.chain_run import ChainRun
@@ -26,7 +27,9 @@ CACHED = 4096
 class TrapScorer(Inputs):
     """Scores the traps of state records; the model is opened, and its run record written, with the first trap."""
 
-    _cache: "OrderedDict[Any, Any] | None" = None
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._scores: LRUCache[Any, Any] = LRUCache(CACHED)
 
     def model_of(self, first: Record, run: ChainRun) -> TextModel:
         """The model as the chains of a run have it. first: a record that names the run where none came before it."""
@@ -35,35 +38,21 @@ class TrapScorer(Inputs):
             self.chains = ChainModels(self.io, self.model, "leave margins out with --no-model")
         return self.chains.of(run)
 
+    @cachedmethod(attrgetter("_scores"), key=lambda _, first, ids, tau, run: ("margins", run.law, tau, ids))
     def margins(self, first: Record, ids: State, tau: float, run: ChainRun) -> Margins:
         """Margins of a state at the sites and among the tokens that its chains may draw."""
-        result: Margins = self._cached(("margins", run.law, tau, ids), lambda: state_margins(
-            self.model_of(first, run), ids, tau, run.free_sites(len(ids))))
-        return result
+        return state_margins(self.model_of(first, run), ids, tau, run.free_sites(len(ids)))
 
+    @cachedmethod(attrgetter("_scores"), key=lambda _, first, ids, tau, run, least: ("basin", run.law, tau, ids))
     def basin(self, first: Record, ids: State, tau: float, run: ChainRun, least: float) -> Record:
         """The fields on the set of states around a state: see measures/traps/basin.py."""
-        result: Record = self._cached(("basin", run.law, tau, ids), lambda: basin_fields(
-            self.model_of(first, run), ids, tau, least, run.free_sites(len(ids))))
-        return result
+        return basin_fields(self.model_of(first, run), ids, tau, least, run.free_sites(len(ids)))
 
+    @cachedmethod(attrgetter("_scores"), key=lambda _, first, ids, run: ("support", run.law, ids))
     def support(self, first: Record, ids: State, run: ChainRun) -> Record:
         """The fields on which tokens of a state support each other."""
         model = self.model_of(first, run)
-        result: Record = self._cached(("support", run.law, ids), lambda: support_fields(
-            model, ids, run.free_sites(len(ids)), model.rows))
-        return result
-
-    def _cached(self, key: Any, make: Callable[[], Any]) -> Any:
-        if self._cache is None:
-            self._cache = OrderedDict()
-        value = self._cache.pop(key, None)
-        if value is None:
-            value = make()
-        self._cache[key] = value
-        if len(self._cache) > CACHED:
-            self._cache.popitem(last=False)
-        return value
+        return support_fields(model, ids, run.free_sites(len(ids)), model.rows)
 
 
 def checked_sites(model: TextModel, ids: Sequence[int], free: Sequence[int] | None) -> Ids:

@@ -37,15 +37,16 @@ def summarise(tau: float | None, n: int | None, group: TrapGroup) -> Record:
 
 def _margin_fields(group: TrapGroup) -> Record:
     """The share of perfect traps, their margins, and their stays against the geometric law."""
-    found = trap_margins(group)
-    if found is None:
+    margins = trap_margins(group)
+    if margins is None:
         names = ("perfect", "margin_median", "expected_median", "ratio", "ratio_low", "ratio_high")
         return dict.fromkeys(names) | {"reason": "no model" if group.residences else "no trap"}
-    margin, expected = (value if isfinite(value) else None for value in (found.margin, found.expected))
+    margin, expected = (value if isfinite(value) else None for value in (margins.margin, margins.expected))
     return {
-        "perfect": found.perfect, "margin_median": margin, "expected_median": expected,
-        "ratio": found.ratio.value, "ratio_low": found.ratio.low, "ratio_high": found.ratio.high,
-        "ratio_steps": found.steps, "ratio_exits": found.exits, **optional_reason("ratio_reason", found.ratio.reason),
+        "perfect": margins.perfect, "margin_median": margin, "expected_median": expected,
+        "ratio": margins.ratio.value, "ratio_low": margins.ratio.low, "ratio_high": margins.ratio.high,
+        "ratio_steps": margins.steps, "ratio_exits": margins.exits,
+        **optional_reason("ratio_reason", margins.ratio.reason),
         **optional_reason("margin_reason", None if margin is not None else
                           "a token of the median trap is never drawn"),
         **optional_reason("expected_reason", None if expected is not None else "the median trap is never left"),
@@ -54,17 +55,17 @@ def _margin_fields(group: TrapGroup) -> Record:
 
 def slowness_fields(groups: Mapping[float, TrapGroup], min_steps: int, escapes: StateEscapes | None) -> Record:
     """How the stays of one length grow with 1 / tau; groups: by temperature; escapes: None without a model."""
-    found = slowness(groups, min_steps, escapes)
+    growth = slowness(groups, min_steps, escapes)
     return {
-        "taus": list(groups), "texts": found.texts,
-        "residence_slope": found.slope.value, "residence_slope_low": found.slope.low,
-        "residence_slope_high": found.slope.high, "residence_intercept": found.intercept,
-        **optional_reason("residence_slope_reason", found.slope.reason), "states": found.states,
+        "taus": list(groups), "texts": growth.texts,
+        "residence_slope": growth.slope.value, "residence_slope_low": growth.slope.low,
+        "residence_slope_high": growth.slope.high, "residence_intercept": growth.intercept,
+        **optional_reason("residence_slope_reason", growth.slope.reason), "states": growth.states,
         "at": [with_reasons(at._asdict(), {"residence": "no trap was seen to end",
                                            "expected": "no state, or the median one is never left"})
-               for at in found.at],
-        "escape_slope": None if found.escape is None else found.escape.slope,
-        "escape_slope_quartiles": None if found.escape is None else list(found.escape.quartiles),
-        "margin_median": None if found.escape is None else found.escape.margin,
-        **optional_reason("reason", found.reason),
+               for at in growth.at],
+        "escape_slope": None if growth.escape is None else growth.escape.slope,
+        "escape_slope_quartiles": None if growth.escape is None else list(growth.escape.quartiles),
+        "margin_median": None if growth.escape is None else growth.escape.margin,
+        **optional_reason("reason", growth.reason),
     }

@@ -45,9 +45,9 @@ def group_diagnostics(chains: Sequence[DriftSeries], n: int | None) -> GroupDiag
     kept = [chain for chain, end in zip(chains, ends, strict=True) if end >= until]
     rows, resampled, spacing = _readings(kept, n, until)
     rows = rows[:, rows.shape[1] // 2 :]
-    found = None if np.isnan(rows).any() else diagnose(rows, [chain.start for chain in kept])
+    diagnostics = None if np.isnan(rows).any() else diagnose(rows, [chain.start for chain in kept])
     return GroupDiagnostics(resampled, spacing, until, len(chains) - len(kept), _cut(ends, until), len(kept),
-                            rows.shape[1], found)
+                            rows.shape[1], diagnostics)
 
 
 def even_looks(times: NDArray[np.int64]) -> tuple[NDArray[np.int64], int | None]:

@@ -56,14 +56,14 @@ class _Hits(NamedTuple):
 
 def _hits_of(n: int, chains: Sequence[DriftSeries], threshold: float) -> _Hits | None:
     """The times of chains of n tokens; None where no chain has a defined drift."""
-    found = [(chain, passage) for chain in chains if (passage := chain.passage(threshold)) is not None]
-    if not found:
+    passages = [(chain, passage) for chain in chains if (passage := chain.passage(threshold)) is not None]
+    if not passages:
         return None
-    censored = np.array([passage.at_most is None for _, passage in found])
-    watched = [passage.watched for _, passage in found]
+    censored = np.array([passage.at_most is None for _, passage in passages])
+    watched = [passage.watched for _, passage in passages]
     ends = [[watch if end is None else end for watch, end in zip(watched, part, strict=True)]
-            for part in ([passage.at_least for _, passage in found], [passage.at_most for _, passage in found])]
-    texts = [chain.start for chain, _ in found]
+            for part in ([passage.at_least for _, passage in passages], [passage.at_most for _, passage in passages])]
+    texts = [chain.start for chain, _ in passages]
     least, most = (Times(n, np.array(part, dtype=np.float64), censored, texts) for part in ends)
     return _Hits(least, most, min(watched))
 
@@ -96,8 +96,8 @@ def hitting_scale(groups: Sequence[tuple[int, Sequence[DriftSeries]]], threshold
     The test takes the latest times that the records allow. Records some steps apart lengthen short times, which hides
     growth but never creates it.
     """
-    hits = [found for n, chains in groups if n > 0 and (found := _hits_of(n, chains, threshold)) is not None]
-    fit, grown = c_and_growth([found.most for found in hits])
+    hits = [group for n, chains in groups if n > 0 and (group := _hits_of(n, chains, threshold)) is not None]
+    fit, grown = c_and_growth([group.most for group in hits])
     c, least = _fitted(hits) if fit.value is not None or len(hits) < 2 else (
         Interval(None, None, None, fit.reason), None)
     return HittingScale(threshold, c, least, grown)
@@ -110,19 +110,19 @@ def _earliest(hits: _Hits, median: float | None, least: float | None) -> float |
     """
     if median is None:
         return least
-    own = float(hits.least.times[~hits.most.censored & (hits.most.times == median)].min())
-    return own if least is None or least > median else least
+    of_length = float(hits.least.times[~hits.most.censored & (hits.most.times == median)].min())
+    return of_length if least is None or least > median else least
 
 
 def _fitted(hits: Sequence[_Hits]) -> tuple[Interval, float | None]:
     """C of the latest times, its interval over both, and C of the earliest times, which is not above it."""
-    least, most = fit_c([found.least for found in hits]), fit_c([found.most for found in hits])
+    least, most = fit_c([group.least for group in hits]), fit_c([group.most for group in hits])
     if most.value is None or (least.value is not None and least.value <= most.value):
         return between(least, most), least.value
-    units = np.array([n_log_n(found.most.n) or np.nan for found in hits])
-    sizes = np.array([len(found.most.times) for found in hits])
-    medians = [kaplan_meier(part.times, part.censored).median for found in hits for part in (found.most, found.least)]
-    early = np.array([_earliest(found, middle, low) for found, middle, low in
+    units = np.array([n_log_n(group.most.n) or np.nan for group in hits])
+    sizes = np.array([len(group.most.times) for group in hits])
+    medians = [kaplan_meier(part.times, part.censored).median for group in hits for part in (group.most, group.least)]
+    early = np.array([_earliest(group, middle, low) for group, middle, low in
                       zip(hits, medians[::2], medians[1::2], strict=True)], dtype=np.float64)
     known = np.isfinite(units)
     c = float((sizes * units * early)[known].sum() / (sizes * units * units)[known].sum())

@@ -55,5 +55,5 @@ def quartiles(values: Values, weights: Values) -> list[float] | None:
     known = ~np.isnan(values) & (weights > 0)
     if not known.any():
         return None
-    found = np.quantile(values[known], [0.25, 0.5, 0.75], weights=weights[known], method="inverted_cdf")
-    return [float(value) for value in found]
+    quantiles = np.quantile(values[known], [0.25, 0.5, 0.75], weights=weights[known], method="inverted_cdf")
+    return [float(value) for value in quantiles]

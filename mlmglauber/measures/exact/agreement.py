@@ -46,16 +46,16 @@ def spacing(modulus: float) -> int | None:
     return max(1, ceil(log(DEPENDENCE) / log(modulus))) if modulus > 0 else 1
 
 
-def thinned(steps: NDArray[np.int64], apart: int, held: bool) -> Places:
+def thinned(steps: NDArray[np.int64], apart: int, at_changes: bool) -> Places:
     """Indices of the states to use, `apart` steps or more from the start and from each other; steps: ascending.
 
-    held: whether states are recorded only at changes: the state of any step is then the last recorded one, and may be
-    used more than once.
+    at_changes: whether states are recorded only at changes: the state of any step is then the last recorded one, and
+    may be used more than once.
 
     >>> thinned(np.array([0, 4, 8, 12, 16]), 5, False), thinned(np.array([0, 4, 16]), 5, True)
     (array([2, 4]), array([1, 1, 1]))
     """
-    if held:
+    if at_changes:
         times = np.arange(apart, steps[-1] + 1, apart)
         return np.asarray(np.searchsorted(steps, times, side="right") - 1, dtype=np.int64)
     chosen, last = [], 0

@@ -215,11 +215,11 @@ def attractors(chain: FiniteChain) -> Places:
     """
     best, following = np.zeros(chain.states), np.arange(chain.states)
     for site in range(chain.n):
-        own = chain.base[site]
+        present = chain.base[site]
         for token in range(chain.shape[site]):
             after = chain.neighbours(site, token)
             with np.errstate(invalid="ignore"):
-                gain = own[after] - own
+                gain = present[after] - present
             better = gain > best
             best[better], following[better] = gain[better], after[better]
     # After S steps every state has reached its cycle, whose name is the lowest state of the next S steps.

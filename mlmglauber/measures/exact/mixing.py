@@ -78,22 +78,22 @@ def _largest(values: NDArray[Any], vectors: NDArray[Any]) -> Second:
 class Mixing(NamedTuple):
     """Mixing times in steps; None, with the reason, for a time that was not found.
 
-    worst: t_mix from the worst start; exact: whether it is exact or a lower bound. given: t_mix from the start that the
-    caller gave. low, high: bounds of t_mix where it is not exact.
+    worst: t_mix from the worst start; exact: whether it is exact or a lower bound. from_start: t_mix from the start
+    that the caller gave. low, high: bounds of t_mix where it is not exact.
     """
 
     worst: int | None
     exact: bool
-    given: int | None
+    from_start: int | None
     low: int | None
     high: int | None
     reason: str | None
 
 
-def mixing_times(chain: FiniteChain, law: Values, eps: float, given: int | None, second: Second) -> Mixing:
+def mixing_times(chain: FiniteChain, law: Values, eps: float, start: int | None, second: Second) -> Mixing:
     """t_mix(eps) from the worst start and from a given one."""
     if chain.states <= ALL_STARTS:
-        return _all_starts(chain, law, eps, given)
+        return _all_starts(chain, law, eps, start)
     low, high = _spectral_low(second, eps), _singular_high(chain, law, eps)
     if low is not None and low > STEPS:
         return Mixing(None, False, None, low, high, f"over {STEPS} steps, too many to follow one by one")
@@ -101,28 +101,27 @@ def mixing_times(chain: FiniteChain, law: Values, eps: float, given: int | None,
     if second.vector is not None:
         for part in (second.vector.real, second.vector.imag):
             candidates |= {int(part.argmin()), int(part.argmax())}
-    return _sought(chain, law, eps, given, sorted(candidates), low, high)
+    return _sought(chain, law, eps, start, sorted(candidates), low, high)
 
 
 def _distance(laws: Values, law: Values) -> Values:
     return np.asarray(0.5 * np.abs(laws - law).sum(-1))
 
 
-def _all_starts(chain: FiniteChain, law: Values, eps: float, given: int | None) -> Mixing:
+def _all_starts(chain: FiniteChain, law: Values, eps: float, start: int | None) -> Mixing:
     """Doubling and bisection on powers of the kernel, whose rows are kept summing to 1."""
-    start = int(law.argmin())
-    if 1 - law[start] <= eps + TIE:
-        return Mixing(0, True, None if given is None else 0, None, None, None)
+    if 1 - law.min() <= eps + TIE:
+        return Mixing(0, True, None if start is None else 0, None, None, None)
     powers = [_normalised(chain.dense())]
     limit = min(LONGEST.bit_length(), POWERS // powers[0].nbytes)
     while _distance(powers[-1], law).max() > eps + TIE and len(powers) <= limit:
         powers.append(_normalised(powers[-1] @ powers[-1]))
-    own = None
-    if given is not None:
-        own = _bisected(powers, np.eye(1, chain.states, given), law, eps)
+    from_start = None
+    if start is not None:
+        from_start = _bisected(powers, np.eye(1, chain.states, start), law, eps)
     worst = _bisected(powers, np.eye(chain.states), law, eps)
     reason = None if worst is not None else f"over {2 ** (len(powers) - 1)} steps"
-    return Mixing(worst, worst is not None, own, None if worst else 2 ** (len(powers) - 1), None, reason)
+    return Mixing(worst, worst is not None, from_start, None if worst else 2 ** (len(powers) - 1), None, reason)
 
 
 def _normalised(kernel: Values) -> Values:
@@ -147,24 +146,24 @@ def _bisected(powers: Sequence[Values], laws: Values, law: Values, eps: float) -
     return None if time + 1 >= 2 ** len(powers) else time + 1
 
 
-def _sought(chain: FiniteChain, law: Values, eps: float, given: int | None, candidates: list[int], low: int | None,
+def _sought(chain: FiniteChain, law: Values, eps: float, start: int | None, candidates: list[int], low: int | None,
             high: int | None) -> Mixing:
     """Mixing times from the worst start that a search finds."""
-    worst, own, seen = 0, None, set(candidates)
-    if given is not None:
-        own = _followed(chain, law, eps, given)
-        candidates = sorted({*candidates, given})
+    worst, from_start, seen = 0, None, set(candidates)
+    if start is not None:
+        from_start = _followed(chain, law, eps, start)
+        candidates = sorted({*candidates, start})
     while candidates:
         times = [(_followed(chain, law, eps, x), x) for x in candidates]
         if any(time is None for time, _ in times):
-            return Mixing(None, False, own, STEPS, high, f"over {STEPS} steps, too many to follow one by one")
+            return Mixing(None, False, from_start, STEPS, high, f"over {STEPS} steps, too many to follow one by one")
         time, last = max((time or 0, x) for time, x in times)
         seen.update(candidates)
         worst = max(worst, time)
         candidates = sorted(_farther(chain, law, last, max(time - 1, 1)) - seen)
     if chain.states * chain.entries() * worst <= WORK:
-        return Mixing(_checked(chain, law, eps, worst), True, own, None, None, None)
-    return Mixing(worst, False, own, max(worst, low or 0), high, None)
+        return Mixing(_checked(chain, law, eps, worst), True, from_start, None, None, None)
+    return Mixing(worst, False, from_start, max(worst, low or 0), high, None)
 
 
 def _checked(chain: FiniteChain, law: Values, eps: float, worst: int) -> int:

@@ -40,9 +40,9 @@ class Restriction:
         whole = np.asarray(ids)
         if len(whole) != len(self.text) or (np.delete(whole, self.sites) != np.delete(self.text, self.sites)).any():
             return None
-        digits = [known.get(int(whole[site])) for known, site in zip(self._digits, self.sites, strict=True)]
-        found = [digit for digit in digits if digit is not None]
-        return None if len(found) < len(digits) else int(np.ravel_multi_index(found, self.shape))
+        digits = [digit_of.get(int(whole[site])) for digit_of, site in zip(self._digits, self.sites, strict=True)]
+        known = [digit for digit in digits if digit is not None]
+        return None if len(known) < len(digits) else int(np.ravel_multi_index(known, self.shape))
 
     def log_probs(self, conditional: Conditional, rows: int,
                   advance: Callable[[float], None] = lambda _: None) -> Values:
@@ -52,18 +52,18 @@ class Restriction:
         NotFiniteError for a conditional that is 0 or not finite on all choices; its `row` is the site in the text.
         """
         def answer(site: int, contexts: Places) -> Values:
-            found = np.empty((len(contexts), self.shape[site]))
+            answers = np.empty((len(contexts), self.shape[site]))
             for start in range(0, len(contexts), rows):
                 batch = contexts[start : start + rows]
                 states = np.repeat(self.text[None], len(batch), axis=0)
                 for k, place in enumerate(self.sites):
                     states[:, place] = self.choices[k][batch[:, k]]
-                asked = conditional.log_probs(states, np.full(len(batch), self.sites[site]))
-                found[start : start + rows] = renormalised(asked[:, self.choices[site]])
-                if not np.isfinite(found[start : start + rows].max(axis=1)).all():
+                log_probs = conditional.log_probs(states, np.full(len(batch), self.sites[site]))
+                answers[start : start + rows] = renormalised(log_probs[:, self.choices[site]])
+                if not np.isfinite(answers[start : start + rows].max(axis=1)).all():
                     raise NotFiniteError(self.sites[site])
                 advance(len(batch))
-            return found
+            return answers
 
         return local_log_probs(self.shape, answer)
 

@@ -60,18 +60,18 @@ class Exact(NamedTuple):
     reasons: dict[str, str]
 
 
-def solve(chain: FiniteChain, basins: Places, found: Rectangles, eps: float, given: int | None) -> Exact:
+def solve(chain: FiniteChain, basins: Places, rectangles: Rectangles, eps: float, start: int | None) -> Exact:
     """Solve one chain.
 
-    basins: from `attractors`. found: from `rectangles`. eps: of t_mix(eps). given: a start whose mixing time is wanted
-    too.
+    basins: from `attractors`. rectangles: from `rectangles`. eps: of t_mix(eps). start: a start whose mixing time is
+    wanted too.
     """
     influence = influences(chain)
     alpha, _, radius = alphas(influence)
     bound = mixing_bound(alpha, chain.n, eps)
     escape = chain.leaving().mean(axis=0)
     reasons = {} if bound is not None else {"bound": "alpha is 1 or more: nothing is proved"}
-    reversible = None if found.largest is None else found.largest <= COMPATIBLE
+    reversible = None if rectangles.largest is None else rectangles.largest <= COMPATIBLE
     if reversible is None:
         reasons["reversible"] = "a conditional has probability 0: the rectangles do not decide it"
     settled = stationary(chain, basins)
@@ -82,7 +82,7 @@ def solve(chain: FiniteChain, basins: Places, found: Rectangles, eps: float, giv
         mixing = Mixing(None, False, None, None, None, reason)
         return Exact(None, error, second, mixing, influence, alpha, radius, bound, None, None, escape, None, reversible,
                      reasons)
-    mixing = mixing_times(chain, law, eps, given, second)
+    mixing = mixing_times(chain, law, eps, start, second)
     production = entropy_production(chain, law)
     if production is None:
         reasons["entropy_production"] = "infinite: tokens of probability 0 are left in the stationary chain"
@@ -109,7 +109,7 @@ def _trusted(settled: Stationary, second: Second) -> tuple[Values | None, float 
 
 def influences(chain: FiniteChain) -> Values:
     """(n, n) c_ij = max of TV( p_i(.|x), p_i(.|y) ) over all x, y that differ at site j alone; 0 where i = j."""
-    found = np.zeros((chain.n, chain.n))
+    largest = np.zeros((chain.n, chain.n))
     for i in range(chain.n):
         whole = chain.p[i].reshape(chain.shape)
         for j in range(chain.n):
@@ -117,8 +117,8 @@ def influences(chain: FiniteChain) -> Values:
                 laws = np.moveaxis(whole, (j, i), (0, -1))  # token at j, other sites, p_i
                 for k in range(len(laws) - 1):
                     distances = 0.5 * np.abs(laws[k + 1 :] - laws[k]).sum(axis=-1)
-                    found[i, j] = max(found[i, j], float(distances.max()))
-    return np.minimum(found, 1.0)
+                    largest[i, j] = max(largest[i, j], float(distances.max()))
+    return np.minimum(largest, 1.0)
 
 
 def rectangles(shape: tuple[int, ...], base: Values) -> Rectangles:

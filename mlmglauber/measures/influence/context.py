@@ -47,9 +47,9 @@ class Compared(NamedTuple):
 
 
 def _largest(values: NDArray[np.float64], places: Ids) -> Matrix:
-    found = np.zeros((len(values), len(values)))
-    np.maximum.at(found.T, places, values.T)
-    return found
+    largest = np.zeros((len(values), len(values)))
+    np.maximum.at(largest.T, places, values.T)
+    return largest
 
 
 def check_rows(rows: Floats) -> None:
@@ -93,12 +93,12 @@ def ascend(conditional: Conditional, ids: Ids, sites: Ids, base: Floats, ascent:
     """As compare, for the changes that an ascent proposes; it maximises sum_i TV_i at the first temperature."""
     rounds = []
     while (changes := ascent.propose()) is not None:
-        found = compare(conditional, ids, sites, base, changes, taus, keep, advance)
-        ascent.learn(changes, found.variations[0].sum(axis=0))
-        rounds.append(found)
+        compared = compare(conditional, ids, sites, base, changes, taus, keep, advance)
+        ascent.learn(changes, compared.variations[0].sum(axis=0))
+        rounds.append(compared)
     if not rounds:
         none = np.empty(0, dtype=np.int64)
         return compare(conditional, ids, sites, base, Changes(none, none, none), taus)
-    changes = Changes(*(np.concatenate(parts) for parts in zip(*(found.changes for found in rounds), strict=True)))
-    return Compared(changes, np.concatenate([found.variations for found in rounds], axis=2),
-                    np.concatenate([found.oscillations for found in rounds], axis=1))
+    changes = Changes(*(np.concatenate(parts) for parts in zip(*(each.changes for each in rounds), strict=True)))
+    return Compared(changes, np.concatenate([each.variations for each in rounds], axis=2),
+                    np.concatenate([each.oscillations for each in rounds], axis=1))

@@ -47,15 +47,15 @@ def total_variations(base: Floats, rows: Floats, taus: Sequence[float]) -> Matri
     array([[0.6]])
     """
     laws = [tempered(base[None], tau) for tau in taus]
-    found = np.empty((len(taus), len(rows)))
+    variations = np.empty((len(taus), len(rows)))
     step = max(1, BLOCK // rows.shape[1])
     for start in range(0, len(rows), step):
         block = rows[start : start + step]
         for k, (law, tau) in enumerate(zip(laws, taus, strict=True)):
             other = tempered(block, tau)
             other -= law
-            found[k, start : start + step] = np.abs(other, out=other).sum(axis=1) / 2
-    return np.minimum(found, 1.0)  # a sum in float32 may be 1 + 1e-7
+            variations[k, start : start + step] = np.abs(other, out=other).sum(axis=1) / 2
+    return np.minimum(variations, 1.0)  # a sum in float32 may be 1 + 1e-7
 
 
 def oscillations(base: Floats, rows: Floats) -> Matrix:
@@ -64,14 +64,14 @@ def oscillations(base: Floats, rows: Floats) -> Matrix:
     base (V,), rows (B, V): normalised log-probabilities at tau = 1. inf where a token has probability 0 in one of the
     two. Since f takes both signs, tokens with probability 0 in both count as f = 0.
     """
-    found = np.empty(len(rows))
+    ranges = np.empty(len(rows))
     step = max(1, BLOCK // rows.shape[1])
     for start in range(0, len(rows), step):
         with np.errstate(invalid="ignore"):  # -inf - -inf, of a token with probability 0 in both
             moved = rows[start : start + step] - base
         np.copyto(moved, 0, where=np.isnan(moved))
-        found[start : start + step] = moved.max(axis=1) - moved.min(axis=1)
-    return found
+        ranges[start : start + step] = moved.max(axis=1) - moved.min(axis=1)
+    return ranges
 
 
 def oscillation_bound(oscillation: float | Matrix, tau: float) -> Matrix:

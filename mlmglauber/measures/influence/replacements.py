@@ -42,17 +42,17 @@ def draw_changes(how: str, base: Floats, present: Ids, allowed: NDArray[np.bool_
         others = _others(allowed, token)
         if how == "top":
             order = np.argsort(-row[others], kind="stable")[:count]
-            found, times = others[order], np.ones(min(count, len(others)), dtype=np.int64)
+            drawn_tokens, times = others[order], np.ones(min(count, len(others)), dtype=np.int64)
         elif how == "uniform" and count >= len(others):
-            found, times = others, np.ones(len(others), dtype=np.int64)
+            drawn_tokens, times = others, np.ones(len(others), dtype=np.int64)
         else:
             law = _law_of_others(row, token, tau) if how == "conditional" else None
             if how == "conditional" and law is None:
                 continue
             drawn = draw_tokens(how, token, uniforms[place].tolist(), allowed, law)
-            found, times = np.unique(np.array(drawn, dtype=np.int64), return_counts=True)
-        places.append(np.full(len(found), place))
-        tokens.append(found)
+            drawn_tokens, times = np.unique(np.array(drawn, dtype=np.int64), return_counts=True)
+        places.append(np.full(len(drawn_tokens), place))
+        tokens.append(drawn_tokens)
         weights.append(times)
     return _joined(places, tokens, weights)
 

@@ -50,13 +50,13 @@ class Crossover(NamedTuple):
         """
         if self.tau is None:
             return Interval(None, None, None, self.reason)
-        found = from_draws(self.tau, self.draws, self.texts, "plain")
-        low, high = (None if end is None or not self.taus[0] <= end <= self.taus[-1] else end for end in found[1:3])
-        outside = (low, high) != found[1:3] or (found.reason or "").endswith(NOT_REACHED)
+        interval = from_draws(self.tau, self.draws, self.texts, "plain")
+        low, high = (None if end is None or not self.taus[0] <= end <= self.taus[-1] else end for end in interval[1:3])
+        outside = (low, high) != interval[1:3] or (interval.reason or "").endswith(NOT_REACHED)
         reason = ("within the budget at every tau" if self.tau == -inf else
                   "above the budget at every tau" if self.tau == inf else
-                  "an end of the interval lies outside the temperatures" if outside else found.reason)
-        return found._replace(low=low, high=high, reason=reason)
+                  "an end of the interval lies outside the temperatures" if outside else interval.reason)
+        return interval._replace(low=low, high=high, reason=reason)
 
 
 def crossovers(pairs: Sequence[Pair], budget: float, seed: int = 0) -> dict[int, Crossover]:
@@ -70,7 +70,7 @@ def crossovers(pairs: Sequence[Pair], budget: float, seed: int = 0) -> dict[int,
     places, total = places_of([pair.text for pair in pairs])
     place = dict(zip([pair.text for pair in pairs], places.tolist(), strict=True))
     counts = np.vstack([np.ones((1, total)), resamples(total, seed)])
-    found = {}
+    by_length = {}
     for n, members in grouped(pairs, lambda pair: pair.n):
         limit = budget * (n_log_n(n) or 0.0)
         cells = grouped(members, lambda pair: pair.tau)
@@ -84,11 +84,11 @@ def crossovers(pairs: Sequence[Pair], budget: float, seed: int = 0) -> dict[int,
         reason = _why_none(n, taus, members, limit)
         texts = min(len({pair.text for pair in cell}) for _, cell in cells)
         if reason is not None:
-            found[n] = Crossover(None, np.empty(0), texts, taus, shares, reason)
+            by_length[n] = Crossover(None, np.empty(0), texts, taus, shares, reason)
             continue
         draws = np.array([_crossing(taus, a, b) for a, b in zip(counts @ late.T, counts @ count.T, strict=True)])
-        found[n] = Crossover(float(draws[0]), draws[1:], texts, taus, shares, None)
-    return found
+        by_length[n] = Crossover(float(draws[0]), draws[1:], texts, taus, shares, None)
+    return by_length
 
 
 def _why_none(n: int, taus: Sequence[float], pairs: Sequence[Pair], limit: float) -> str | None:
@@ -118,13 +118,13 @@ def _crossing(taus: Sequence[float], late: Values, count: Values) -> float:
     return float(x[k - 1] + (x[k] - x[k - 1]) * (share[k - 1] - 0.5) / (share[k - 1] - share[k]))
 
 
-def trend(found: dict[int, Crossover]) -> Interval:
+def trend(by_length: dict[int, Crossover]) -> Interval:
     """How much the crossover rises for each doubling of n: the least-squares slope of tau*(n) against log2 n.
 
     Only lengths that have a crossover count. The interval uses the resamples of the crossovers in which all of these
     lengths have one.
     """
-    known = {n: crossover for n, crossover in found.items() if crossover.exists}
+    known = {n: crossover for n, crossover in by_length.items() if crossover.exists}
     if len(known) < 2:
         return Interval(None, None, None, "a trend needs crossovers at two lengths")
     x = np.array([log(n, 2) for n in known])

@@ -110,10 +110,10 @@ def mixing_time(meetings: NDArray[np.int64], lag: int, eps: float, texts: Sequen
     quantile = float(student.ppf(0.975, clusters - 1))
 
     def upper(t: int) -> float:
-        found = bound(meetings, lag, t, texts)
-        if found.mean == 0 or found.error is None:
-            return together if found.mean == 0 else inf
-        return found.mean * exp(min(quantile * found.error / found.mean, 700))
+        at_t = bound(meetings, lag, t, texts)
+        if at_t.mean == 0 or at_t.error is None:
+            return together if at_t.mean == 0 else inf
+        return at_t.mean * exp(min(quantile * at_t.error / at_t.mean, 700))
 
     # The upper end may rise with t: find the last step of the grid at which it is above eps.
     grid = np.unique(np.linspace(0, latest, GRID).astype(np.int64)).tolist()

@@ -100,12 +100,12 @@ def growth(groups: Sequence[Times], seed: int = 0) -> Growth:
         y = np.log(middle / (n * np.log(n)))
         return np.asarray((weights * centred * y).sum(axis=1) / (weights * centred * centred).sum(axis=1))
 
-    found = interval(rate, total, "plain", texts=fewest, seed=seed)
-    if found.value is None:
+    fit = interval(rate, total, "plain", texts=fewest, seed=seed)
+    if fit.value is None:
         reason: str | None = "rate: a median is not reached, or is 0"
     else:
-        reason = found.reason or (f"p: {why}" if why else None)
-    return Growth(found.value, found.low, found.high, p, reason)
+        reason = fit.reason or (f"p: {why}" if why else None)
+    return Growth(fit.value, fit.low, fit.high, p, reason)
 
 
 def c_and_growth(groups: Sequence[Times]) -> tuple[Interval, Growth]:
@@ -154,5 +154,5 @@ def _log_rank(short: Times, long: Times) -> tuple[float | None, str | None]:
 
 def _texts_of(short: Times, long: Times) -> tuple[int, int]:
     """(number of texts of both lengths, number of texts of the short one), a text counted once for each length."""
-    own = len(set(short.texts))
-    return own + len(set(long.texts)), own
+    shorter = len(set(short.texts))
+    return shorter + len(set(long.texts)), shorter

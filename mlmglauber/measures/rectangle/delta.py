@@ -92,7 +92,7 @@ class JointLaw(Protocol):
 class Answers(Protocol):
     """A source of the conditionals of rectangles."""
 
-    def answer(self, asked: Sequence[Ask], tau: float = 1.0, again: bool = False) -> tuple[Values, Values]:
+    def answer(self, all_asks: Sequence[Ask], tau: float = 1.0, again: bool = False) -> tuple[Values, Values]:
         """((A, 2) log-probabilities at tau = 1, (A,) log of the normaliser of p^(1/tau)), both in nats."""
         ...
 
@@ -134,15 +134,15 @@ def delta(logp: Values) -> Values:
     return np.asarray((gain[:, 0] + gain[:, 3]) - (gain[:, 2] + gain[:, 1]))
 
 
-def measure(answers: Answers, asked: Sequence[Ask], tau: float = 1.0, again: bool = False,
+def measure(answers: Answers, all_asks: Sequence[Ask], tau: float = 1.0, again: bool = False,
             counts: Sequence[int] | None = None) -> Measured:
-    """Measure rectangles; asked: the `asks` of all rectangles, one after the other.
+    """Measure rectangles; all_asks: the `asks` of all rectangles, one after the other.
 
     counts: the `quarters` of all rectangles, one after the other; by default 1 for each conditional.
     """
-    base, normaliser = answers.answer(asked, tau, again)
+    base, normaliser = answers.answer(all_asks, tau, again)
     scaled = base / tau - normaliser[:, None]
-    starts = np.arange(len(asked)) if counts is None else np.cumsum([0, *counts[:-1]])
+    starts = np.arange(len(all_asks)) if counts is None else np.cumsum([0, *counts[:-1]])
     with np.errstate(invalid="ignore"):
         summed = np.add.reduceat(base, starts).reshape(-1, 4, 2)
         size = np.add.reduceat(np.abs(base).sum(axis=1), starts[::4]) / tau
@@ -251,11 +251,11 @@ class JointRows:
     def __init__(self, law: JointLaw) -> None:
         self.law = law
 
-    def answer(self, asked: Sequence[Ask], tau: float = 1.0, again: bool = False) -> tuple[Values, Values]:
+    def answer(self, all_asks: Sequence[Ask], tau: float = 1.0, again: bool = False) -> tuple[Values, Values]:
         """See Answers."""
-        scores = np.empty((len(asked), 2))
+        scores = np.empty((len(all_asks), 2))
         for way in range(WAYS):
-            members = asked[way::WAYS]
+            members = all_asks[way::WAYS]
             if not members:
                 continue
             states = []

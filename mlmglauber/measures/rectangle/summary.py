@@ -83,15 +83,15 @@ def noise_floor(deltas: Deltas) -> NoiseFloor:
     There is no share above the floors where the noise is over MAX_NOISE times the rounding of the number format.
     """
     noise, rounding = deltas.noise[~np.isnan(deltas.noise)], deltas.rounding[~np.isnan(deltas.rounding)]
-    own = float(np.median(rounding)) if len(rounding) else None
-    if not len(noise) and own is None:
+    median_rounding = float(np.median(rounding)) if len(rounding) else None
+    if not len(noise) and median_rounding is None:
         return NoiseFloor(0, None, None, None, None, "not measured")
     quantile = float(np.quantile(noise, NOISE_QUANTILE)) if len(noise) else None
     floor = np.fmax(0.0 if quantile is None else NOISE_FACTOR * quantile, deltas.rounding)
     median = float(np.median(floor))
-    if quantile is not None and own is not None and quantile > MAX_NOISE * own:
-        return NoiseFloor(len(noise), quantile, own, median, None,
+    if quantile is not None and median_rounding is not None and quantile > MAX_NOISE * median_rounding:
+        return NoiseFloor(len(noise), quantile, median_rounding, median, None,
                           f"the noise is over {MAX_NOISE:g} times the rounding of the number format: the model does "
                           "not give the same numbers twice")
-    return NoiseFloor(len(noise), quantile, own, median, float((deltas.sizes > floor).mean()),
+    return NoiseFloor(len(noise), quantile, median_rounding, median, float((deltas.sizes > floor).mean()),
                       None if len(noise) else "not measured; the floor is rounding alone")

@@ -133,14 +133,14 @@ def held_out(units: Vectors, labels: Sequence[str], method: str, reject: float) 
         reason = f"one example of {names[counts.argmin()]}: none is left to hold out"
         return HeldOut(None, None, None, None, None, None, None, None, reason)
     shares = np.empty((len(units), len(names)))
-    for rest, held in StratifiedKFold(folds, shuffle=True, random_state=0).split(units, classes):
-        shares[held] = METHODS[method](units[rest], classes[rest], tuple(names)).probabilities(units[held])
-    given = shares.argmax(axis=1)
-    right, named = given == classes, shares.max(axis=1) >= reject
+    for rest, tested in StratifiedKFold(folds, shuffle=True, random_state=0).split(units, classes):
+        shares[tested] = METHODS[method](units[rest], classes[rest], tuple(names)).probabilities(units[tested])
+    likeliest = shares.argmax(axis=1)
+    right, named = likeliest == classes, shares.max(axis=1) >= reject
     interval = binomtest(int(right.sum()), len(right)).proportion_ci(method="wilson")
     confusion = np.zeros((len(names), len(names) + 1), dtype=int)
-    np.add.at(confusion, (classes, np.where(named, given, len(names))), 1)
-    own = np.maximum(shares[np.arange(len(classes)), classes], np.finfo(float).tiny)
+    np.add.at(confusion, (classes, np.where(named, likeliest, len(names))), 1)
+    share_of_own = np.maximum(shares[np.arange(len(classes)), classes], np.finfo(float).tiny)
     return HeldOut(float(right.mean()), float(interval.low), float(interval.high), float(named.mean()),
-                   float(right[named].mean()) if named.any() else None, float(-np.log(own).mean()),
+                   float(right[named].mean()) if named.any() else None, float(-np.log(share_of_own).mean()),
                    confusion.tolist(), folds, None if named.any() else "named_accuracy: every example was rejected")

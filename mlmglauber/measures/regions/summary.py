@@ -166,14 +166,14 @@ def _regions(totals: Totals, expected: ExpectedShares, dwells: bool) -> list[Reg
     )
     visits = np.sum([chain.visits for chain in members], axis=0)
     expected_visits = np.sum([chain.expected for chain in members], axis=0)
-    found = []
+    regions = []
     for k in range(count):
         share, visited, returned, terminal, passed = (part.at(k) for part in shares)
         revisits = int(sum(max(0, chain.visits[k] - 1) for chain in members))
-        found.append(RegionVisits(int(visits[k]), float(expected_visits[k]), revisits, expected.shares[k], share,
+        regions.append(RegionVisits(int(visits[k]), float(expected_visits[k]), revisits, expected.shares[k], share,
                                   visited, returned, terminal, passed, _first_visit(members, k),
                                   _dwell(totals, k) if dwells else None))
-    return found
+    return regions
 
 
 def _first_visit(members: Sequence[ChainVisits], region: int) -> FirstVisit:

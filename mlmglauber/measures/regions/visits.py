@@ -47,16 +47,16 @@ first=4, dwell=1, ended=False)]
     """
     times = holds(steps)
     named = np.flatnonzero(regions != NO_NAME)
-    found: list[list[int]] = []  # [region, first, dwell]
+    stays: list[list[int]] = []  # [region, first, dwell]
     for edges in np.split(named, np.flatnonzero(np.diff(regions[named])) + 1) if len(named) else []:
         region, dwell = int(regions[edges[0]]), int(times[edges].sum())
         if dwell < shortest:
             continue
-        if found and found[-1][0] == region:  # the visits in between were too short
-            found[-1][2] += dwell
+        if stays and stays[-1][0] == region:  # the visits in between were too short
+            stays[-1][2] += dwell
         else:
-            found.append([region, int(steps[edges[0]]), dwell])
-    return [Visit(region, first, dwell, k < len(found) - 1) for k, (region, first, dwell) in enumerate(found)]
+            stays.append([region, int(steps[edges[0]]), dwell])
+    return [Visit(region, first, dwell, k < len(stays) - 1) for k, (region, first, dwell) in enumerate(stays)]
 
 
 def time_in(steps: Steps, regions: Regions, count: int) -> Steps:

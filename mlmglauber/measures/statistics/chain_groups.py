@@ -27,7 +27,7 @@ def grouped(chains: Iterable[Item], key: Callable[[Item], tuple[Any, ...]]) -> l
     groups: dict[Any, list[Item]] = {}
     for chain in chains:
         groups.setdefault(key(chain), []).append(chain)
-    laws = {law: place for place, law in enumerate(dict.fromkeys(found[0] for found in groups))}
+    laws = {law: place for place, law in enumerate(dict.fromkeys(group[0] for group in groups))}
 
     def order(item: tuple[Any, list[Item]]) -> tuple[Any, ...]:
         return laws[item[0][0]], *((part is None, part or 0) for part in item[0][1:])
@@ -37,7 +37,7 @@ def grouped(chains: Iterable[Item], key: Callable[[Item], tuple[Any, ...]]) -> l
 
 def independent(chains: Sequence[Named]) -> list[Named]:
     """The chains that are independent of each other: of two coupled chains the first."""
-    found: dict[Hashable, Named] = {}
+    by_text: dict[Hashable, Named] = {}
     for place, chain in enumerate(chains):
-        found.setdefault(place if chain.coupled is None else (chain.run, chain.text), chain)
-    return list(found.values())
+        by_text.setdefault(place if chain.coupled is None else (chain.run, chain.text), chain)
+    return list(by_text.values())

@@ -89,11 +89,11 @@ def diagnose(series: NDArray[np.float64], texts: Sequence[Hashable] | None = Non
     spread = float(np.ptp(series))
     # arviz-stats takes any range below 1e-15 for constant, and a constant series for M N independent draws.
     series = (series - series.min()) / spread
-    found = none._replace(**_rhats(series), **_nested(series, texts), acf=autocorrelations(series))
+    result = none._replace(**_rhats(series), **_nested(series, texts), acf=autocorrelations(series))
     if stuck:  # with a frozen chain, the chains together have no effective sample size either
-        return found._replace(reason="constant_chain", converged=False)
+        return result._replace(reason="constant_chain", converged=False)
     if draws < ENOUGH_DRAWS:
-        return found._replace(reason=found.reason or "too_few_draws")
+        return result._replace(reason=result.reason or "too_few_draws")
     sizes = {method: _arviz("ess", series, method) for method in ("mean", "bulk")}
     counted = chains * 2 * (draws // 2)  # halves of chains, without the middle draw of an odd number
     tail = np.nan if _constant_tail(series) else _arviz("ess", series, "tail", prob=TAILS)
@@ -103,20 +103,20 @@ def diagnose(series: NDArray[np.float64], texts: Sequence[Hashable] | None = Non
     capped = any(np.isfinite(size) and method not in known for method, size in sizes.items())
     ess_mean = known.get("mean")
     iat = chains * draws / ess_mean if ess_mean else None
-    return found._replace(
+    return result._replace(
         ess_bulk=known.get("bulk"),
         ess_tail=known.get("tail"),
         mcse_mean=None if ess_mean is None else float(series.std(ddof=1) / np.sqrt(ess_mean)) * spread,
         iat=iat,
         iat_reliable=iat is not None and draws >= LONG_ENOUGH * iat,
         reason=("capped" if capped else "not_estimable" if iat is None else
-                found.reason or ("constant_tail" if constant_tail else None)),
+                result.reason or ("constant_tail" if constant_tail else None)),
     )
 
 
-def _without(found: Diagnostics, reason: str, texts: Sequence[Hashable] | None) -> Diagnostics:
+def _without(result: Diagnostics, reason: str, texts: Sequence[Hashable] | None) -> Diagnostics:
     """Diagnostics that cannot be computed; where texts are known, nested R-hat is missing for the same reason."""
-    return found._replace(reason=reason, nested_reason="no texts" if texts is None else reason)
+    return result._replace(reason=reason, nested_reason="no texts" if texts is None else reason)
 
 
 def autocorrelations(series: NDArray[np.float64]) -> list[dict[str, float]]:
@@ -146,9 +146,9 @@ def _nested(series: NDArray[np.float64], texts: Sequence[Hashable] | None) -> di
         return {"nested_reason": "nested R-hat needs two texts with two chains each"}
     chosen = [chain for chains in of_text.values() for chain in chains[:each]]
     superchains = np.repeat(np.arange(len(of_text)), each)
-    found = _arviz("rhat_nested", series[chosen], "rank", superchain_ids=superchains)
-    if np.isfinite(found):
-        return {"rhat_nested": found, "nested_reason": None}
+    value = _arviz("rhat_nested", series[chosen], "rank", superchain_ids=superchains)
+    if np.isfinite(value):
+        return {"rhat_nested": value, "nested_reason": None}
     return {"nested_reason": "the chains of each text stay at one value"}
 
 

@@ -105,8 +105,8 @@ def between(least: Interval, most: Interval) -> Interval:
     >>> between(Interval(1.0, 0.5, 2.0, None), Interval(16.0, 12.0, 20.0, None))
     Interval(value=16.0, low=0.5, high=20.0, reason=None)
     """
-    reasons = [(end, found.reason) for end, found, known in (("low", least, least.low), ("high", most, most.high))
-               if known is None and found.reason is not None]
+    reasons = [(end, interval.reason) for end, interval, known in (("low", least, least.low), ("high", most, most.high))
+               if known is None and interval.reason is not None]
     named = {reason if reason.startswith(("low", "high")) else f"{end}: {reason}" for end, reason in reasons}
     whole = {reason for _, reason in reasons}
     reason = whole.pop() if len(reasons) == 2 and len(whole) == 1 else "; ".join(sorted(named, reverse=True)) or None

@@ -48,8 +48,8 @@ def fit_c(groups: Sequence[Times], seed: int = 0) -> Interval:
         weights = np.stack([counts @ size for size in sizes], axis=1)
         return np.asarray((weights * units * middle).sum(axis=1) / (weights * units * units).sum(axis=1))
 
-    found = interval(c, total, texts=fewest, seed=seed)
-    return found if found.value is not None else found._replace(reason="median_not_reached")
+    fit = interval(c, total, texts=fewest, seed=seed)
+    return fit if fit.value is not None else fit._replace(reason="median_not_reached")
 
 
 def text_places(groups: Sequence[Times]) -> tuple[list[NDArray[np.intp]], int]:
@@ -62,5 +62,6 @@ def text_places(groups: Sequence[Times]) -> tuple[list[NDArray[np.intp]], int]:
 def over_lengths(groups: Sequence[Times]) -> tuple[list[Statistic], int, int]:
     """Median functions of each length, on the same counts of texts; the number of texts; the fewest of a length."""
     places, total = text_places(groups)
-    found = [medians(group.times, group.censored, own, total) for group, own in zip(groups, places, strict=True)]
-    return found, total, min(len(set(group.texts)) for group in groups)
+    statistics = [medians(group.times, group.censored, texts, total)
+                  for group, texts in zip(groups, places, strict=True)]
+    return statistics, total, min(len(set(group.texts)) for group in groups)

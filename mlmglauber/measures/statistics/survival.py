@@ -48,8 +48,8 @@ def kaplan_meier(
     if censored.all():
         return Survival(np.empty(0), np.empty(0), None)
     curve = ecdf(CensoredData(uncensored=times[~censored], right=times[censored])).sf
-    found = Survival(curve.quantiles, curve.probabilities, None)
-    return found._replace(median=quantile(found, 0.5))
+    survival = Survival(curve.quantiles, curve.probabilities, None)
+    return survival._replace(median=quantile(survival, 0.5))
 
 
 def quantile(curve: Survival, q: float) -> float | None:
@@ -88,8 +88,8 @@ def medians(times: NDArray[np.float64], censored: NDArray[np.bool_], places: NDA
     events, at_risk = np.zeros((2, total, len(moments)))
     np.add.at(events, (places[~censored], np.searchsorted(moments, times[~censored])), 1.0)
     for place in range(total):
-        own = np.sort(times[places == place])
-        at_risk[place] = len(own) - np.searchsorted(own, moments, side="left")
+        times_there = np.sort(times[places == place])
+        at_risk[place] = len(times_there) - np.searchsorted(times_there, moments, side="left")
     sizes = np.bincount(places, minlength=total).astype(np.float64)
     rows = max(1, BLOCK // max(1, len(moments)))
 

@@ -20,16 +20,16 @@ def mutual_support(conditional: Conditional, ids: Ids, sites: Ids, mask: int, ro
     i, j = (place.ravel() for place in np.indices((count, count)))
     other = i != j
     i, j = i[other], j[other]
-    found = np.zeros(len(i))
+    with_masks = np.zeros(len(i))
     for start in range(0, len(i), rows):
         at, by = sites[i[start : start + rows]], sites[j[start : start + rows]]
         states = np.repeat(ids[None], len(at), axis=0)
         states[np.arange(len(at)), by] = mask
-        asked = conditional.log_probs(states, at)
-        if not np.isfinite(asked.max(axis=1)).all():
+        log_probs = conditional.log_probs(states, at)
+        if not np.isfinite(log_probs.max(axis=1)).all():
             raise ValueError("a conditional is not finite")
-        found[start : start + rows] = asked[np.arange(len(at)), ids[at]]
+        with_masks[start : start + rows] = log_probs[np.arange(len(at)), ids[at]]
     support = np.zeros((count, count))
     with np.errstate(invalid="ignore"):
-        support[i, j] = alone[i, ids[sites[i]]].astype(np.float64) - found
+        support[i, j] = alone[i, ids[sites[i]]].astype(np.float64) - with_masks
     return support

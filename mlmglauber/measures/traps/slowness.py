@@ -73,5 +73,5 @@ def escape_slopes(taus: Sequence[float], escapes: Values) -> Values:
     x = 1 / np.asarray(taus, dtype=np.float64)
     away = x - x.mean()
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = -np.log(escapes) @ away / (away @ away)
-    return np.asarray(np.where((escapes > 0).all(axis=1), found, np.inf))
+        slopes = -np.log(escapes) @ away / (away @ away)
+    return np.asarray(np.where((escapes > 0).all(axis=1), slopes, np.inf))

@@ -95,11 +95,11 @@ class TrapGroup:
         if not self.residences:
             return dict.fromkeys(QUANTILES)
         curve = kaplan_meier(self.residences, self.censored)
-        found: dict[float, float | None] = {}
+        quantiles: dict[float, float | None] = {}
         for q in QUANTILES:
             below = np.flatnonzero(curve.survival <= 1 - q + 1e-12)
-            found[q] = float(curve.times[below[0]]) if len(below) else None
-        return found
+            quantiles[q] = float(curve.times[below[0]]) if len(below) else None
+        return quantiles
 
 
 class TrapMargins(NamedTuple):
@@ -226,5 +226,5 @@ def weighted_quantile(values: NDArray[np.float64], weights: NDArray[np.float64],
     """
     order = np.argsort(values, kind="stable")
     reached = np.cumsum(weights[order])
-    found = float(values[order[int(np.searchsorted(reached, q * reached[-1]))]])
-    return found if isfinite(found) else None
+    value = float(values[order[int(np.searchsorted(reached, q * reached[-1]))]])
+    return value if isfinite(value) else None

@@ -56,11 +56,11 @@ class Trap(NamedTuple):
     state: the representative state m; label: that of the call of `see` that began the run. first, last: first and last
     step of the trap. residence: number of steps made from its states: last - first + 1, or one less where the records
     end at m with step `last`. censored: whether the records end before the chain leaves the ball of radius r around m.
-    cut: whether a longer trap took some of its steps; the fields below then describe the whole stretch. held: number of
-    steps made from m; share: their share. visits, exits: how often the chain entered m and left it. states: number of
-    different states. flicker: sites that differ from m, the most frequent first. resolution: largest number of steps
-    between two records in which changes may be missing; 1 where none is. beyond: steps made from m, from the L-th step
-    after `first` on, and how many of them left it.
+    cut: whether a longer trap took some of its steps; the fields below then describe the whole stretch. occupied:
+    number of steps made from m; share: their share. visits, exits: how often the chain entered m and left it. states:
+    number of different states. flicker: sites that differ from m, the most frequent first. resolution: largest number
+    of steps between two records in which changes may be missing; 1 where none is. beyond: steps made from m, from the
+    L-th step after `first` on, and how many of them left it.
     """
 
     state: State
@@ -70,7 +70,7 @@ class Trap(NamedTuple):
     residence: int
     censored: bool
     cut: bool
-    held: int
+    occupied: int
     share: float
     visits: int
     exits: int
@@ -124,8 +124,8 @@ class _Run:
     def move(self, sites: Sequence[int], old: State, new: State, step: int) -> None:
         """Follow a change of the chain at some sites; back at its own state, the run counts the steps in between."""
         for site in sites:
-            own = self.state[site]
-            self.distance += (own != new[site]) - (own != old[site])
+            token = self.state[site]
+            self.distance += (token != new[site]) - (token != old[site])
         if self.distance == 0:
             self.visits += 1
             self.last = step
@@ -151,9 +151,9 @@ class _Run:
         return Score(self.state, self.beyond.holding, max(self.resolution, self.away_resolution))
 
 
-def _heavier_half(counts: dict[State, int], own: State) -> dict[State, int]:
+def _heavier_half(counts: dict[State, int], representative: State) -> dict[State, int]:
     """The half of the states with the most steps, and a run's own state."""
-    kept = sorted(counts, key=lambda state: (state != own, -counts[state]))[: STATES // 2]
+    kept = sorted(counts, key=lambda state: (state != representative, -counts[state]))[: STATES // 2]
     return {state: counts[state] for state in kept}
 
 
@@ -165,23 +165,23 @@ class _Candidate(NamedTuple):
         """The steps first ... last of the stretch, as a trap."""
         run, whole = self.run, max(self.run.total, 1)
         open_end = run.open_end and last == run.last
-        held = run.counts[run.state]
+        occupied = run.counts[run.state]
         return Trap(run.state, run.label, first, last, last - first + 1 - open_end, self.censored and last == run.last,
-                    (first, last) != (run.first, run.last), held, held / whole, run.visits, run.exits, len(run.counts),
-                    _flicker(run.state, run.counts, whole), run.resolution, run.beyond.holding)
+                    (first, last) != (run.first, run.last), occupied, occupied / whole, run.visits, run.exits,
+                    len(run.counts), _flicker(run.state, run.counts, whole), run.resolution, run.beyond.holding)
 
 
-def _flicker(own: State, counts: dict[State, int], whole: int) -> list[Flicker]:
+def _flicker(representative: State, counts: dict[State, int], whole: int) -> list[Flicker]:
     """Where and how often the states of a stretch differ from its own state; whole: number of steps."""
     away: dict[int, dict[int, int]] = {}
     for state, steps in counts.items():
-        for site, (token, other) in enumerate(zip(own, state, strict=True)):
+        for site, (token, other) in enumerate(zip(representative, state, strict=True)):
             if token != other:
                 tokens = away.setdefault(site, {})
                 tokens[other] = tokens.get(other, 0) + steps
-    found = [Flicker(site, sum(tokens.values()) / whole, max(tokens, key=lambda token: tokens[token]))
+    flickers = [Flicker(site, sum(tokens.values()) / whole, max(tokens, key=lambda token: tokens[token]))
              for site, tokens in away.items()]
-    return sorted(found, key=lambda flicker: (-flicker.share, flicker.site))
+    return sorted(flickers, key=lambda flicker: (-flicker.share, flicker.site))
 
 
 class Tracker:
@@ -211,8 +211,8 @@ class Tracker:
         then. The score counts the steps made from its state from that step on. Whether the run became a trap does not
         matter, since that depends on later steps; see residence.Beyond.
         """
-        found, self._scores = self._scores, []
-        return found
+        scores, self._scores = self._scores, []
+        return scores
 
     def see(self, step: int, state: State, resolution: int = 1, label: Any = None) -> Sequence[Trap]:
         """Take the chain's state at a step; returns the traps that are now certain.
@@ -263,8 +263,8 @@ class Tracker:
 
     def _close(self, ended: Sequence[_Run], censored: bool) -> Sequence[Trap]:
         self._score(ended)
-        found = [_Candidate(run, censored) for run in ended if run.total >= self.min_steps and run.most_occupied]
-        self._waiting += found
+        candidates = [_Candidate(run, censored) for run in ended if run.total >= self.min_steps and run.most_occupied]
+        self._waiting += candidates
         if not self._waiting or not ended:
             return ()
         frontier = min((run.first for run in self._runs), default=inf)
