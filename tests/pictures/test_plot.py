@@ -46,7 +46,7 @@ mlm-drift < embedded > drift
 mlm-drift --summary --threshold 0.4 < embedded > hits
 mlm-basins --examples topics --reject 0 --summary --start topic < embedded > basins
 mlm-basins --examples topics --reject 0 --keep-embedding < embedded > plane
-echo "a b c a" | mlm-sample -m copies.json -t 0.3 --steps 900 --on-change --seed 2 > spacetime
+echo "a b c a" | mlm-sample -m copies.json -t 0.8 --steps 500 --on-change --seed 2 > spacetime
 mlm-traps -m copies.json --min-steps 40 --radius 1 spacetime > spacetime-traps
 cat spacetime-traps >> spacetime
 """
