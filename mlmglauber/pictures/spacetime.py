@@ -20,7 +20,7 @@ LABELLED = 48
 """Maximum number of sites with words."""
 TRAPS = 12
 """Maximum number of traps that are marked in a panel."""
-LETTERS = 14
+LETTERS = 16
 """Maximum number of letters of a word."""
 UNITS = {"age": "steps for which the token has stood", "logp": "log-probability of the token when drawn (nats)"}
 """What the colours mean."""

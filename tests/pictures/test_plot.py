@@ -1,6 +1,7 @@
 """mlm-plot: records of the other commands as panels, as pictures that look as they did, and as characters."""
 
 import os
+from itertools import product
 from math import log
 from pathlib import Path
 
@@ -45,9 +46,12 @@ mlm-drift < embedded > drift
 mlm-drift --summary --threshold 0.4 < embedded > hits
 mlm-basins --examples topics --reject 0 --summary --start topic < embedded > basins
 mlm-basins --examples topics --reject 0 --keep-embedding < embedded > plane
+echo "a b c a" | mlm-sample -m copies.json -t 0.8 --steps 500 --on-change --seed 2 > spacetime
+mlm-traps -m copies.json --min-steps 40 --radius 1 spacetime > spacetime-traps
+cat spacetime-traps >> spacetime
 """
 PICTURES = {**{name: (name, None) for name in KINDS}, "plane": ("plane", "plane"), "hits": ("hits", None),
-            "plateau": ("hits", "drift"), "medians": ("phase", "times")}
+            "plateau": ("hits", "drift"), "medians": ("phase", "times"), "spacetime": ("spacetime", "spacetime")}
 """Golden image: the file of records, and the kind that is asked for."""
 
 
@@ -81,6 +85,13 @@ def embedded():
                            "embedding": [float(np.cos(angle)), float(np.sin(angle))], "embedder": "e"}
 
 
+def copies():
+    """Conditionals of one of four sites given the other three, of three tokens: each copy is worth 1.5 nats."""
+    logits = np.array([[1.5 * others.count(token) for token in range(3)] for others in product(range(3), repeat=3)])
+    law = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    return law.reshape(3, 3, 3, 3).tolist()
+
+
 def topics():
     for k in range(12):
         angle = k / 2 if k < 6 else -k / 4
@@ -98,7 +109,8 @@ def made(tmp_path_factory):
     sh = quick_shell(tmp_path_factory.mktemp("records"))
     joint = np.array([[0.4, 0.1], [0.2, 0.3]])
     compatible = [(joint / joint.sum(axis=0)).T.tolist(), (joint / joint.sum(axis=1, keepdims=True)).tolist()]
-    for name, tokens, tables in (("a", "abc", TABLE_A), ("b", "ab", TABLE_B), ("joint", "ab", compatible)):
+    for name, tokens, tables in (("a", "abc", TABLE_A), ("b", "ab", TABLE_B), ("joint", "ab", compatible),
+                                 ("copies", "abc", [copies()] * 4)):
         (sh.folder / f"{name}.json").write_bytes(orjson.dumps({"tokens": list(tokens), "tables": tables}))
     for name, records in (("times", pairs()), ("embedded", embedded()), ("topics", topics())):
         (sh.folder / name).write_bytes(lines(records))
@@ -187,7 +199,7 @@ def test_every_picture_can_be_drawn_with_characters(pictures, name):
 @pytest.mark.parametrize("name", PICTURES)
 def test_axes_have_units(pictures, name):
     """A quantity with its unit in brackets, or one that has none."""
-    pure = ("time / (n ln n)", "share of", "stationary probability", "bound on total", "α (", "token ", "basin visited")
+    pure = ("time / (n ln n)", "share of", "stationary probability", "bound on total", "α (", "token ", "basin visited", "site, with")
     assert pictures[name].panels
     for panel in pictures[name].panels:
         for axis in (panel.x, panel.y):
@@ -196,8 +208,8 @@ def test_axes_have_units(pictures, name):
 
 def test_kinds_have_a_file_each():
     folder = Path(open_kind("drift").__file__).parent
-    helpers = {"__init__", "characters", "figure", "kinds", "layers", "palette", "panel", "reading", "records",
-               "thinned_lists"}
+    helpers = {"__init__", "change_grid", "characters", "figure", "kinds", "layers", "layout", "palette", "panel",
+               "reading", "records", "stripes", "stripes_text", "thinned_lists", "token_words"}
     assert {path.stem for path in folder.glob("*.py")} - helpers == set(KINDS)
 
 
