@@ -11,6 +11,7 @@ import orjson
 import pytest
 from conftest import ROOT
 from oracles import TABLE_B
+from pages import blocks
 
 PIPE = "echo 'the cat sat on the mat' | mlm-sample --tau 2 --sweeps 2 --seed 1 | mlm-embed | mlm-drift"
 OWN_TESTS = "tests/project/test_completion.py tests/project/test_house.py tests/measures/test_survival.py"
@@ -96,12 +97,13 @@ def check(environment, folder):
         f"{share}/mlmglauber/examples", f"{share}/mlmglauber/mlm-records.schema.json"]
     assert sh('head -n 1 "$(mlm examples)/passages.txt"').stdout
     assert sh('cd / && python -c "import mlmglauber; print(mlmglauber.__file__)"').stdout.startswith(str(environment))
-    completed = sh(f"source '{share}/bash-completion/completions/mlm-sample' && COMP_WORDS=(mlm-sample --sw) && "
-                   "COMP_CWORD=1 && _mlm_sample_completion mlm-sample && echo ${COMPREPLY[@]}")
-    assert completed.stdout == "--sweeps\n"
+    manual, completions = (block.code for block in blocks("docs/install.md") if block.mark == "wheel")
+    completed = sh(f"{completions}COMP_WORDS=(mlm-sample --sw) && COMP_CWORD=1 && _mlm_sample_completion mlm-sample && "
+                   "echo ${COMPREPLY[@]} && complete -p mlm-plot").stdout.splitlines()
+    assert completed == ["--sweeps", "complete -o nosort -F _mlm_plot_completion mlm-plot"]
     man = next(filter(shutil.which, ("man", "mman")), None)  # Debian's mandoc calls its man mman
     if man is None:
         pytest.skip("no man is installed; all else was checked")
-    page = fresh.user(environment, work, MANPATH=str(share / "man"))(f"MANPAGER=cat {man} mlm-sample | col -b").stdout
-    assert "run Glauber chains from texts" in page
-    assert "--sweeps" in page
+    page = fresh.user(environment, work, MANPAGER="cat")(f"{manual.replace('man -M', f'{man} -M').rstrip()} | col -b")
+    assert "run Glauber chains from texts" in page.stdout
+    assert "--sweeps" in page.stdout

@@ -1,71 +1,28 @@
 """README and docs/*.md: every block is run, in order, and what a page shows as printed is what comes out.
 
-A block is indented by four spaces, or fenced and marked as python. One that begins with a command is run; another one
-is the output of the block of commands before it, where `...` stands for lines that are left out. A comment before a
-block says how it is run:
-
-    <!-- long -->       as it stands, and compared, by make soak; with fewer steps, and not compared, by make test
-    <!-- soak -->       by make soak alone
-    <!-- elsewhere -->  never here: it needs a network, a cluster or other models; a test of its own covers its script
+tests/pages.py says what a block is, and how a mark changes the way it is run.
 """
 
 import re
 import shutil
 from importlib import import_module
 from importlib.util import find_spec
-from typing import NamedTuple
 
 import orjson
 import pytest
 from conftest import ROOT, quick_shell
+from pages import MARKS, NETWORK, blocks
 
 pytestmark = pytest.mark.in_process
 
 PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))
                         if path.name != "python.md")]  # test_docs.py runs the examples of python.md
-COMMANDS = ("mlm-", "mlm ", "bash ", "cat ", "echo ", "for ", "grep ", "head ", "make ", "printf ", "sh ")
-NETWORK = ("git ", "pip ", "pipx ", "podman ", "sbatch ", "uv ")
-"""Commands of blocks that are never run here, without a mark."""
-MARKS = ("long", "soak", "elsewhere")
 FEWER = {r"--steps \d+": "--steps 60", r"--sweeps \d+": "--sweeps 3", r"--chains \d+": "--chains 2",
          r"--pairs \d+": "--pairs 2", r"--length \d+": "--length 8", r"--dask local:\d+": "--dask local:1",
          r"head -n \d+": "head -n 2", r"--rectangles \d+": "--rectangles 2"}
 """What is put in the place of options when a long block is run in short."""
-PARTS = (r"<!-- (?P<mark>\w+) -->|^```python\n(?P<python>.*?)^```$"
-         r"|(?:^|\n)\n(?P<code>(?: {4}.*\n)(?:(?: {4}.*)?\n)*)")
-"""A mark, a fenced block of Python, or an indented block."""
 TOLERANCE = 1e-4
 """Of numbers, relative, where more digits are shown than float32 has on every machine."""
-
-
-class Block(NamedTuple):
-    """Code of a page, its language, its mark, and the output that the page shows below it."""
-
-    code: str
-    language: str
-    mark: str
-    output: str
-
-
-def blocks(page):
-    """The blocks of a page that can be run, in order."""
-    found, mark = [], ""
-    for match in re.finditer(PARTS, (ROOT / page).read_text(), re.MULTILINE | re.DOTALL):
-        if match["mark"]:
-            mark = match["mark"]
-        elif match["python"]:
-            found.append(Block(match["python"], "python", mark, ""))
-            mark = ""
-        else:
-            for part in re.split(r"\n(?:\s*\n)+(?= {4}\S)", match["code"].rstrip()):
-                text = re.sub(r"^ {4}", "", part.strip("\n"), flags=re.MULTILINE) + "\n"
-                if text.startswith(COMMANDS + NETWORK):
-                    found.append(Block(text, "sh", "elsewhere" if text.startswith(NETWORK) else mark, ""))
-                    mark = ""
-                else:
-                    assert found, f"{page} shows an output before the first command: {text}"
-                    found[-1] = found[-1]._replace(output=found[-1].output + text)
-    return found
 
 
 BLOCKS = {page: blocks(page) for page in PAGES}
@@ -109,7 +66,7 @@ def run_page(page, sh, capsys, monkeypatch, full):
     monkeypatch.chdir(sh.folder)
     for block in BLOCKS[page]:
         in_short = block.mark == "long" and not full
-        if block.mark == "elsewhere" or (block.mark == "soak" and not full):
+        if block.mark in ("elsewhere", "wheel") or (block.mark == "soak" and not full):
             continue
         if "--dask" in block.code and find_spec("distributed") is None:
             continue
