@@ -1,0 +1,71 @@
+"""The pictures of a page: one for each kind that the records allow."""
+
+from base64 import b64encode
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from mlmglauber.pictures.kinds import summary_of, uses
+from mlmglauber.pictures.records import PictureRecords
+from mlmglauber.stream.errors import MlmError
+from mlmglauber.stream.records import Record
+
+LARGEST_SVG = 300_000
+"""Maximum number of bytes of a picture in SVG; a larger one is shown as PNG."""
+DPI = 300
+CHARACTERS = 96
+"""Width of a picture that is drawn with characters."""
+
+
+class PagePicture(NamedTuple):
+    """A picture of a page: data, a data URI, or text where matplotlib is not installed."""
+
+    kind: str
+    data: str
+    text: str
+    notes: list[str]
+
+
+class PagePictures:
+    """Keeps, for each kind of picture, what it needs of the records."""
+
+    def __init__(self) -> None:
+        self.kept: dict[tuple[str, str], PictureRecords] = {}
+        """By kind and by what is drawn: records and summaries make two pictures of a kind."""
+
+    def take(self, record: Record) -> None:
+        """Keep what the pictures need of a record; RecordError for one that cannot be drawn."""
+        kinds = uses(record)
+        for kind in (*kinds.own, *kinds.other):
+            what = str(record.get("type"))
+            drawn = "" if kind == "plane" else f"summary of {summary_of(record)}" if what == "summary" else what
+            self.kept.setdefault((kind, drawn), PictureRecords(kind)).take(record)
+
+    def of(self, kind: str, threshold: float) -> list[PagePicture]:
+        """The pictures of a kind; what cannot be drawn is left out, with a note where the records say why.
+
+        Where both records and summaries of them can be drawn as the same picture, the records are.
+        """
+        found = []
+        for (name, drawn), records in self.kept.items():
+            raw = drawn.removeprefix("summary of ")
+            if name != kind or (raw != drawn and kind != "drift" and (kind, raw) in self.kept):
+                continue
+            try:
+                picture = records.picture(threshold)
+            except MlmError as error:
+                if "nothing for --kind" not in str(error):
+                    found.append(PagePicture(kind, "", "", [f"Not drawn: {error}."]))
+                continue
+            notes = [f"{note[:1].upper()}{note[1:]}." for note in [*records.notes(), *picture.notes]]
+            if find_spec("matplotlib") is None:
+                from mlmglauber.pictures.characters import text
+
+                found.append(PagePicture(kind, "", text(picture, CHARACTERS), notes))
+                continue
+            from mlmglauber.pictures.figure import content, figure
+
+            form, image = "svg+xml", content(figure(picture), "svg")
+            if len(image) > LARGEST_SVG:
+                form, image = "png", content(figure(picture), "png", DPI)
+            found.append(PagePicture(kind, f"data:image/{form};base64,{b64encode(image).decode()}", "", notes))
+        return found
