@@ -53,9 +53,9 @@ def command_line(runs: Sequence[Record]) -> str | None:
 def _values(runs: Sequence[Record]) -> dict[str, Any]:
     """The values of a run's options by the names of their parameters."""
     run = runs[0]
-    options = run.get("options")
     recorded = {new: old for old, new in RECORDED_NAMES.items()}
-    values = {recorded.get(name, name): value for name, value in options.items()} if isinstance(options, dict) else {}
+    options = run["options"] if isinstance(run.get("options"), dict) else {}
+    values: dict[str, Any] = {recorded.get(name, name): value for name, value in options.items()}
     values |= {name: run[name] for name in ("seed", "revision", "shard") if run.get(name) is not None}
     model = run.get("model", run.get("embedder"))
     if run.get("command") != "mlm-basins" and model is not None:

@@ -16,7 +16,7 @@ from mlmglauber.commands.report.warnings import warnings
 from mlmglauber.commands.shared.table_forms import TableLayout, layout
 from mlmglauber.commands.shared.tables import Table
 from mlmglauber.commands.tokens.table import TEXTS
-from mlmglauber.stream.printable import counted, printable
+from mlmglauber.stream.printable import counted, printable, were
 
 
 class TextList(NamedTuple):
@@ -48,13 +48,13 @@ def page(records: ReportRecords) -> str:
                               lstrip_blocks=True, undefined=StrictUndefined, finalize=_finalize)
     return environment.get_template("page.html").render(
         title=records.options.title, version=__version__, sections=sections, captions=CAPTIONS,
-        runs=_laid_out([records.runs.table()]), warnings=warnings(records), counts=_counts(records),
+        runs=_laid_out(records.runs.tables()), warnings=warnings(records), counts=_counts(records),
         files=", ".join(dict.fromkeys(file for files in records.files.values() for file in files)))
 
 
 def _finalize(value: Any) -> Any:
     """Texts with their control characters spelled out; data URIs and line breaks of drawn characters stay."""
-    if isinstance(value, str):
+    if type(value) is str:  # not Markup, which the template itself has made
         return "\n".join(map(printable, value.split("\n")))
     return value
 
@@ -96,15 +96,17 @@ def _tables(records: ReportRecords, subject: Subject) -> Iterator[Table]:
 
 
 def _lists(records: ReportRecords, subject: Subject) -> Iterator[TextList]:
+    counts = records.counts
     if subject.name == "chains":
         chains = records.chain_texts
-        more = f" {counted(len(chains.left_out), 'other chain')} not shown." if chains.left_out else ""
-        yield TextList("From the first text to the last",
-                       f"The first {texts.FOLLOWED} chains of each temperature and length. A first hit is the first "
-                       f"recorded state whose drift is {records.options.threshold:g} or more.{more}", chains.texts())
+        more = f" {counted(chains.others, 'other chain')} {were(chains.others)} left out." if chains.others else ""
+        hit = ("" if not counts["drift"] else " A first hit is the first recorded state whose drift is "
+               f"{records.options.threshold:g} or more.")
+        yield TextList("From the first text to the last", "Some chains of each temperature and length, as far as there "
+                       f"is room.{hit}{more}", chains.texts())
         likely, unlikely = (list(map(texts.likelihood_text, kept.records))
                             for kept in (records.likely, records.unlikely))
-        yield TextList("The likeliest texts", "By pseudo-log-likelihood a token: the mean log-probability of each token "
+        yield TextList("The likeliest texts", "By pseudo-log-likelihood a token: the mean log-probability of a token "
                        "given all others.", likely)
         yield TextList("The least likely texts", "By the same measure.", unlikely)
     if subject.name == "rectangles":

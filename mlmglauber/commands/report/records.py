@@ -46,7 +46,7 @@ class ReportRecords:
         self.exact: list[Record] = []
         self.tokens: list[Record] = []
         most = options.texts
-        self.chain_texts = texts.ChainTexts(options.threshold)
+        self.chain_texts = texts.ChainTexts(options.threshold, most)
         self.traps, self.fixed_points, self.deltas = texts.BestOf(most), texts.BestOf(most), texts.BestOf(most)
         self.likely, self.unlikely = texts.BestOf(min(most, 3)), texts.BestOf(min(most, 3))
 

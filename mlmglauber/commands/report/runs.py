@@ -35,10 +35,6 @@ def _format(run: Record) -> str:
     return _text([part for part in parts if part is not None]) or NOTHING
 
 
-def _versions(run: Record) -> str:
-    return ", ".join(f"{library} {version}" for library, version in run["versions"].items())
-
-
 RUNS = Table("Runs, in the order of their first records", (
     Column("command", "The command that was run.", lambda run: name(_text(run["command"]))),
     Column("run", "Identifier of the run, which its records carry.", lambda run: name(_text(run["run"]))),
@@ -49,7 +45,10 @@ RUNS = Table("Runs, in the order of their first records", (
     Column("seed", "Seed of the random draws.", lambda run: name(_text(run.get("seed")))),
     Column("number format, device", "Number format of the weights and of the conditionals that define the chains; "
            "where the model ran.", lambda run: name(_format(run))),
-    Column("versions", "Versions of the suite and of the libraries.", lambda run: name(_versions(run))),
+))
+VERSIONS = Table("Versions of the suite and of the libraries", (
+    Column("library", "Name of the library.", lambda row: name(row[0])),
+    Column("version", "Its version; several where runs differ in it.", lambda row: name(", ".join(row[1]))),
 ))
 
 
@@ -64,6 +63,7 @@ class RunTable:
         """Keep a run record; RecordError for one without the fields of its row."""
         try:
             RUNS.of([run]).cells()
+            run["versions"].items()
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise RecordError("a run record lacks `run`, `command`, `versions` or `options`; give records as their "
                               "command wrote them") from error
@@ -77,15 +77,21 @@ class RunTable:
         """The runs of one command."""
         return [run for (made_by, _), run in self.records.items() if made_by == command]
 
-    def table(self) -> Table:
-        return RUNS.of(self.records.values())
+    def tables(self) -> list[Table]:
+        """A row for each run, and one for each library."""
+        return [RUNS.of(self.records.values()), VERSIONS.of(self._versions().items())]
+
+    def _versions(self) -> dict[str, list[str]]:
+        """The versions of each library."""
+        runs = self.records.values()
+        return {library: _distinct([run["versions"].get(library) for run in runs])
+                for library in dict.fromkeys(library for run in runs for library in run["versions"])}
 
     def warnings(self) -> list[str]:
         """Sentences on versions, models and weights that differ between runs."""
         runs = list(self.records.values())
         found = []
-        for library in dict.fromkeys(library for run in runs for library in run["versions"]):
-            versions = _distinct([run["versions"].get(library) for run in runs])
+        for library, versions in self._versions().items():
             if len(versions) > 1:
                 found.append(f"The runs were made with {len(versions)} versions of {library}: {', '.join(versions)}. "
                              "Numbers may differ in their last digits, and between versions of mlmglauber in more.")

@@ -91,8 +91,8 @@ CAPTIONS = {
            "errors. A bound above 1 excludes nothing.",
     "rectangles": "Histogram of |delta| on a logarithmic axis, in nats. The upright line is the largest noise: what is "
                   "far to its right is not rounding.",
-    "influence": "Influences between sites as a matrix, where it was recorded, and alpha against temperature. Below the "
-                 "line at 1 the criterion would hold, but sampled influences prove nothing there.",
+    "influence": "Influences between sites as a matrix, where it was recorded, and alpha against temperature. Below "
+                 "the line at 1 the criterion would hold, but sampled influences prove nothing there.",
     "residence": "Share of traps that last longer than t steps, on logarithmic axes, for each temperature. The dashed "
                  "line is expected of stays in single states, by their exact escape probabilities; ticks are traps "
                  "that the end of the records cut off.",

@@ -5,13 +5,14 @@ from itertools import count
 from math import isfinite
 from typing import Any, NamedTuple
 
+from mlmglauber.pictures.panel import some
 from mlmglauber.stream.records import Record, chain_key
 from mlmglauber.stream.records import shown_name as named
 
-FOLLOWED = 3
-"""Maximum number of chains of one temperature and length whose texts are shown."""
-GROUPS = 12
-"""Maximum number of temperatures and lengths whose chains are shown."""
+FOLLOWED = 2
+"""Maximum number of chains of one temperature and length whose texts are kept."""
+GROUPS = 50
+"""Maximum number of temperatures and lengths whose chains are kept."""
 
 
 class TellingText(NamedTuple):
@@ -51,13 +52,13 @@ class BestOf:
 class ChainTexts:
     """First texts, first hits and last texts of the first few chains of each temperature and length."""
 
-    def __init__(self, threshold: float) -> None:
-        self._threshold = threshold
+    def __init__(self, threshold: float, most: int) -> None:
+        self._threshold, self._most = threshold, most
         self._chains: dict[Any, list[Record | None]] = {}
         """The first state, the first state whose drift is at the threshold or above, and the last one."""
         self._groups: dict[Any, int] = {}
-        self.left_out: set[Any] = set()
-        """Hashes of the keys of chains that are not shown."""
+        self._left_out: set[int] = set()
+        """Hashes of the keys of chains that are not kept."""
 
     def take(self, state: Record) -> None:
         """Take a state with a text."""
@@ -66,7 +67,7 @@ class ChainTexts:
             group = (state.get("tau"), state.get("n"))
             known = self._groups.get(group, 0)
             if known >= FOLLOWED or (not known and len(self._groups) >= GROUPS):
-                self.left_out.add(hash(key))
+                self._left_out.add(hash(key))
                 return
             self._groups[group] = known + 1
             self._chains[key] = [state, None, state]
@@ -77,13 +78,21 @@ class ChainTexts:
         chain[2] = state
 
     def texts(self) -> list[TellingText]:
-        """The chains, by temperature and length."""
-        def order(item: tuple[Any, list[Record | None]]) -> tuple[float, int]:
-            first = item[1][0] or {}
-            return first.get("n") or 0, first.get("tau") or 0
-
+        """At most `most` chains, of as many temperatures and lengths as possible, by length and temperature."""
+        groups: dict[Any, list[list[Record | None]]] = {}
+        for states in sorted(self._chains.values(), key=lambda states: _group(states[0])):
+            groups.setdefault(_group(states[0]), []).append(states)
+        chosen: list[list[Record | None]] = []
+        for turn in range(FOLLOWED):  # neighbouring groups begin with different chains, so that texts differ
+            chosen += some([chains[(place + turn) % len(chains)] for place, chains in enumerate(groups.values())
+                            if turn < len(chains)], self._most - len(chosen))
         return [TellingText(of_chain(states[0] or {}), self._lines(*states))
-                for _, states in sorted(self._chains.items(), key=order)]
+                for states in sorted(chosen, key=lambda states: _group(states[0]))]
+
+    @property
+    def others(self) -> int:
+        """Number of chains that `texts` leaves out."""
+        return max(0, len(self._left_out) + len(self._chains) - self._most)
 
     def _lines(self, first: Record | None, hit: Record | None, last: Record | None) -> list[tuple[str, str]]:
         assert first is not None
@@ -96,6 +105,12 @@ class ChainTexts:
         if last is not first and last is not hit:
             lines.append((f"end, {_when(last)}", str(last["text"])))
         return lines
+
+
+def _group(state: Record | None) -> tuple[float, float]:
+    """Length and temperature of a state, 0 where it has none."""
+    state = state or {}
+    return state.get("n") or 0, state.get("tau") or 0
 
 
 def of_chain(record: Record) -> str:
@@ -130,14 +145,15 @@ def trap_text(trap: Record) -> TellingText:
 def fixed_point_text(trap: Record) -> TellingText:
     """A fixed point or cycle of tau 0."""
     starts = trap["basin_count"]
-    heading = f"{str(trap['found']).replace('_', ' ')} that {starts} text{'s' * (starts != 1)} lead{'s' * (starts == 1)} to"
+    lead = "1 text leads" if starts == 1 else f"{starts} texts lead"
+    heading = f"{str(trap['found']).replace('_', ' ')} to which {lead}"
     return TellingText(heading, [(f"margin {nats(trap.get('margin'))}", str(trap.get("text")))])
 
 
 def likelihood_text(state: Record) -> TellingText:
     """A state with its pseudo-log-likelihood."""
     return TellingText(f"{nats(state['pll'] / state['n'])} a token, {of_chain(state)}, step {state.get('step')}",
-                       [("text", str(state["text"]))])
+                       [("", str(state["text"]))])
 
 
 def rectangle_text(record: Record) -> TellingText:

@@ -4,13 +4,14 @@ from mlmglauber.commands.report.group_warnings import group_warnings
 from mlmglauber.commands.report.records import ReportRecords
 from mlmglauber.stream.printable import counted, were
 
+
 def warnings(records: ReportRecords) -> list[str]:
     """Sentences, the gravest first."""
     found, counts = [], records.counts
     bad = records.io.reporter.bad_records
     if bad:
-        found.append(f"{counted(bad, 'bad record')} {were(bad)} left out of this page; mlm-report named the line of each "
-                     "on standard error.")
+        found.append(f"{counted(bad, 'bad record')} {were(bad)} left out of this page; mlm-report named the line of "
+                     "each on standard error.")
     found += records.runs.warnings()
     if counts["without run"]:
         found.append(f"No run record came before {counted(counts['without run'], 'state')}: model, options and scan of "

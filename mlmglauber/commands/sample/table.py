@@ -53,19 +53,19 @@ class WrittenChains:
             self._chains[key][1].pll = record["pll"]
 
     def table(self, by_run: bool = False) -> Table:
-        """A row for each temperature and length; by_run: for those of each run, with its name."""
+        """A row for each temperature and length; by_run: for those of each run, in the order of the input."""
         groups: dict[tuple[Any, float | None, int], list[tuple[Any, WrittenChain]]] = {}
         for key, (tau, chain) in self._chains.items():
             groups.setdefault((key[0] if by_run else None, tau, len(chain.last)), []).append((key, chain))
         rows = [(group[1:], len({key[:2] for key, _ in members}), summarise([chain for _, chain in members]), group[0])
-                for group, members in sorted(groups.items(), key=_place)]
+                for group, members in (groups.items() if by_run else sorted(groups.items(), key=_place))]
         return (CHAINS._replace(columns=(RUN, *CHAINS.columns)) if by_run else CHAINS).of(rows)
 
 
-def _place(item: tuple[tuple[Any, float | None, int], Any]) -> tuple[str, bool, float, int]:
-    """What rows are sorted by: run, temperature, length."""
-    run, tau, n = item[0]
-    return "" if run is None else str(run), tau is None, tau or 0.0, n
+def _place(item: tuple[tuple[Any, float | None, int], Any]) -> tuple[bool, float, int]:
+    """What rows are sorted by: temperature and length."""
+    _, tau, n = item[0]
+    return tau is None, tau or 0.0, n
 
 
 class StateTally(Output):
