@@ -13,8 +13,8 @@ from mlmglauber.commands.umbrella.command import COMMANDS
 from mlmglauber.stream.printable import printable
 from mlmglauber.stream.records import Record
 
-TEXTS = "TEXTS"
-"""Stands for the input of a run: run records do not name it."""
+INPUTS = {"mlm-embed": "STATES", "mlm-basins": "EMBEDDED_STATES"}
+"""What stands for the input of a run, which run records do not name; TEXTS for other commands."""
 
 
 def quoted(words: Iterable[str]) -> str:
@@ -47,7 +47,10 @@ def command_line(runs: Sequence[Record]) -> str | None:
     for option in main.params:
         if isinstance(option, click.Option) and option.name in values:
             words += _option_words(option, values[option.name])
-    return quoted(words) + f" < {TEXTS}"
+    if name == "basins" and "clusters" not in values:
+        words += ["--examples", "EXAMPLES", "--summary"]
+    of_chains = name == "traps" and len(words) > 1 and words[1].startswith("-")
+    return f"{quoted(words)} < {'STATES' if of_chains else INPUTS.get(f'mlm-{name}', 'TEXTS')}"
 
 
 def _values(runs: Sequence[Record]) -> dict[str, Any]:
@@ -104,7 +107,7 @@ def grouped(runs: Iterable[Record]) -> list[list[Record]]:
     return list(groups.values())
 
 
-def source(files: Mapping[str, None]) -> str:
-    """The files of records at the end of a command line; RECORDS for standard input."""
+def source(files: Mapping[str, None], unknown: str) -> str:
+    """The files of records at the end of a command line; a redirection from `unknown` where they have no name."""
     names = [name for name in files if name != "stdin"]
-    return quoted(names) if names else "< RECORDS"
+    return quoted(names) if names else f"< {unknown}"

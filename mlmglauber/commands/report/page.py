@@ -73,12 +73,13 @@ def _laid_out(tables: Sequence[Table]) -> list[TableLayout]:
 def _section(records: ReportRecords, subject: Subject, added: Sequence[str]) -> Section | None:
     """A section; None where the records have nothing for it."""
     tables = _laid_out(list(_tables(records, subject)))
-    pictures = [picture for kind in subject.pictures
-                for picture in records.pictures.of(kind, records.options.threshold)]
+    pictures = [picture for kind, what in subject.pictures
+                for picture in records.pictures.of(kind, what, records.options.threshold)]
     lists = [part for part in _lists(records, subject) if part.texts]
     if not (tables or pictures or lists):
         return None
-    again = [*_runs_again(records, subject), *_tables_again(records, subject),
+    summary = _summary_again(records, subject)
+    again = [*_runs_again(records, subject), *([("Tables", f"{summary} --table")] if summary else []),
              *_pictures_again(records, subject, pictures)]
     return Section(subject, tables, pictures, lists, list(_notes(records, subject, added)), again)
 
@@ -151,24 +152,20 @@ def _runs_again(records: ReportRecords, subject: Subject) -> Iterator[tuple[str,
                 yield f"{'Run' if len(runs) == 1 else 'Runs'} {names}", line
 
 
-def _tables_again(records: ReportRecords, subject: Subject) -> Iterator[tuple[str, str]]:
-    for line, what in subject.again:
-        if what == "tokens":
-            yield "Table", f"{line} < TEXTS"
-        elif what == "embedded":
-            files = source(records.files.get("state", {})) if records.counts["embedded"] else "EMBEDDED_STATES"
-            yield "Tables", f"{line} {files}"
-        else:
-            files = source(records.files[what]) if what in records.files else f"{what.upper()}S"
-            yield "Tables", f"{line} {files}"
+def _summary_again(records: ReportRecords, subject: Subject) -> str:
+    """The command line that makes the summaries of a section; empty where its runs make them."""
+    command, what = subject.again
+    if not any(records.summaries.by_kind.get(of) for of in subject.of) or not command:
+        return ""
+    return f"{command} {source(records.files.get(what, {}), f'{what.upper()}_RECORDS')}"
 
 
 def _pictures_again(records: ReportRecords, subject: Subject,
                     pictures: Sequence[PagePicture]) -> Iterator[tuple[str, str]]:
-    names = (*subject.records, *(f"summary of {what}" for what in subject.of))
-    if "state" in subject.of:
-        names = (*names, "state")
-    files = {file: None for name in names for file in records.files.get(name, {})}
-    for kind in dict.fromkeys(picture.kind for picture in pictures if picture.data or picture.text):
-        made = " ".join(("mlm-plot", "--kind", kind, "-o", f"{kind}.png", source(files)))
-        yield f"Picture: {kind}", made
+    for picture in pictures:
+        if not (picture.data or picture.text):
+            continue
+        plot = f"mlm-plot --kind {picture.kind} -o {picture.kind}.png"
+        line = (f"{plot} {source(picture.files, 'RECORDS')}" if picture.files
+                else f"{_summary_again(records, subject)} | {plot}")
+        yield f"Picture of the {picture.drawn.replace('summary of', 'summaries of')} records", line

@@ -37,8 +37,7 @@ class ReportRecords:
         self.counts: Counter[str] = Counter()
         """Number of states by what is special about them, and of records of other programs."""
         self.files: dict[str, dict[str, None]] = {}
-        """The files with records of each type; of summaries by `summary of` and what they are of."""
-        self.run_files: dict[str, dict[str, None]] = {}
+        """The files with records of each type, with embeddings, and with summaries of each type."""
         self.runs, self.summaries, self.pictures = RunTable(), SummaryRecords(), PagePictures()
         self.chains, self.series = WrittenChains(), AllSeries(io, fixed=False)
         self.pairs: dict[Any, Pair] = {}
@@ -61,14 +60,12 @@ class ReportRecords:
         except FAULTS as error:
             raise RecordError(f"a record of type {what} lacks fields; give records as their command wrote "
                               "them") from error
+        file = self.io.place.rpartition(":")[0]
         if not has_masks(record):
-            self.pictures.take(record)
+            self.pictures.take(record, file)
         self.types[what] += 1
         key = f"summary of {summary_of(record)}" if what == "summary" else what
-        file = self.io.place.rpartition(":")[0]
-        self.files.setdefault(key, {})[file] = None
-        if what == "run":
-            self.run_files.setdefault(str(record["run"]), {})[file] = None
+        self.files.setdefault("embedded" if has_vector(record) else key, {})[file] = None
 
     def _run(self, record: Record) -> None:
         self.runs.take(record)
@@ -153,5 +150,5 @@ class ReportRecords:
         for what in added:
             for summary in made[what]():
                 self.summaries.take(summary)
-                self.pictures.take(summary)
+                self.pictures.take(summary, None)
         return added

@@ -7,8 +7,8 @@ class Subject(NamedTuple):
     """One section.
 
     about: sentences on what is shown, its units and how to read it. commands: the commands whose runs belong here.
-    of: what its summaries are of. records: types of records that it is made of. pictures: its kinds of pictures.
-    again: the command line of its tables, with {FILES} for the files of these records.
+    of: what its summaries are of. pictures: its kinds of pictures, each with the type of the records that it draws.
+    again: the command that makes the summaries of its tables and the type of the records that it reads, "" for none.
     """
 
     name: str
@@ -16,72 +16,69 @@ class Subject(NamedTuple):
     about: str
     commands: tuple[str, ...]
     of: tuple[str, ...] = ()
-    records: tuple[str, ...] = ()
-    pictures: tuple[str, ...] = ()
-    again: tuple[tuple[str, str], ...] = ()
-    """(command line up to the files, type of the records whose files follow)"""
+    pictures: tuple[tuple[str, str], ...] = ()
+    again: tuple[str, str] = ("", "")
 
 
 SUBJECTS = (
     Subject("texts", "Texts as the model cuts them",
             "A site of a chain is one token of the model. The tables show how the texts are cut into tokens, and which "
             "tokens the model does not know.",
-            ("mlm-tokens",), records=("tokens",), again=(("mlm-tokens --table", "tokens"),)),
+            ("mlm-tokens",)),
     Subject("chains", "Chains",
             "A step of a chain picks a site of the text, masks it and draws its token anew from the model, at "
             "temperature tau; n steps are a sweep of a text of n tokens. The table counts the states that are in the "
             "records. Below it, some chains are shown from their first text to their last.",
-            ("mlm-sample",), records=("state",), pictures=("plane",)),
+            ("mlm-sample",), pictures=(("plane", "state"),)),
     Subject("drift", "Drift",
             "Drift is 1 - cosine between the embeddings of a chain's first text and its present one: 0 is the same "
             "text, 0.5 a related one, 1 an unrelated one. The hitting time is the number of steps until the drift "
             "first reaches a threshold; n ln n steps draw nearly every site once. R-hat compares the chains of a row: "
             "near 1 they have forgotten their starts.",
-            ("mlm-embed",), ("state",), ("drift",), ("drift", "times"), (("mlm-drift --summary --table", "embedded"),)),
+            ("mlm-embed",), ("state",), (("drift", "state"), ("times", "state")),
+            ("mlm-drift --summary", "embedded")),
     Subject("basins", "Regions of meaning",
             "Each text lies in a region of embedding space, such as a topic. The tables show how many chains came to "
             "each region, came back and ended there, and how long they stayed; the share that independent texts have "
             "is beside it.",
-            ("mlm-basins",), ("basin",), (), ("basins",),
-            (("mlm-basins --examples EXAMPLES --summary --table", "embedded"),)),
+            ("mlm-basins",), ("basin",), (("basins", "basin"),)),
     Subject("coupling", "Coupled chains",
             "Two chains choose the same sites and couple their tokens. The step at which they agree everywhere is "
             "their meeting time: pairs that meet soon show that the chain mixes fast. Times are in joint steps; a "
             "pair that has not met in its time is censored, and a dash is a median that was not reached.",
-            ("mlm-couple",), ("pair",), ("pair",), ("phase", "times", "lag"),
-            (("mlm-couple --summary --table", "pair"),)),
+            ("mlm-couple",), ("pair",), (("phase", "pair"), ("times", "pair"), ("lag", "pair")),
+            ("mlm-couple --summary", "pair")),
     Subject("rectangles", "Do the conditionals fit a joint distribution?",
             "Two tokens of a text are changed, in either order. Delta is the difference, in nats, of the two changes "
             "of log-probability: it is 0 everywhere, up to rounding (the noise floor), exactly if the conditionals are "
             "those of a joint distribution. Entropy production asks the same of a chain: it is 0 if the chain is "
             "reversible.",
-            ("mlm-rect",), ("rectangle", "path"), ("rectangle",), ("rectangles",),
-            (("mlm-rect --summary --table", "rectangle"),)),
+            ("mlm-rect",), ("rectangle", "path"), (("rectangles", "rectangle"),),
+            ("mlm-rect --summary", "rectangle")),
     Subject("influence", "Influences",
             "The influence of a site on another is how far its token moves the conditional there, in total variation. "
             "Alpha is the largest sum of influences on a site; below 1 the chain would mix fast. Sampled influences "
             "are lower estimates: they can show that alpha is 1 or more, never that it is less.",
-            ("mlm-influence",), ("influence",), ("influence",), ("influence",),
-            (("mlm-influence --summary --table", "state"),)),
+            ("mlm-influence",), ("influence",), (("influence", "influence"),)),
     Subject("traps", "Traps",
             "A trap is a part of a chain that stays within a few changed sites of one text. Its residence is its "
             "length in steps. The margin, in nats, is by how much the text's tokens are likelier than the next ones: "
             "the larger it is, the longer the chain stays. In a perfect trap each token is the likeliest at its site.",
-            ("mlm-traps",), ("trap",), ("trap",), ("residence", "slowness"),
-            (("mlm-traps --summary --table", "state"),)),
+            ("mlm-traps",), ("trap",), (("residence", "trap"), ("slowness", "trap"))),
     Subject("exact", "Small chains, solved exactly",
             "A model that is restricted to few words has a chain of few states, which can be solved without sampling. "
             "The mixing time t_mix is the number of steps after which the chain is within eps of its stationary law, "
             "in total variation.",
-            ("mlm-exact",), (), ("exact",), ("exact",)),
+            ("mlm-exact",), (), (("exact", "exact"),)),
 )
 
 CAPTIONS = {
     "plane": "States in a plane of their embeddings. A point is a state; dark points are early, light ones late. Close "
              "points are texts of similar meaning.",
-    "drift": "Drift against time, or its plateau against temperature. A line is the median over the chains of a "
-             "temperature, its band the quartiles; the dotted line is the threshold. A plateau is the mean over the "
-             "second half of the time, with its standard deviation over chains.",
+    "drift": "Drift against time. A line is the median over the chains of a temperature, its band the quartiles; the "
+             "dotted line is the threshold.",
+    "plateau": "Plateau of the drift against temperature: the mean over the second half of each chain's time, then over "
+               "chains, with its standard deviation over chains.",
     "times": "Times against temperature: above in steps, below in units of n ln n. Marks are medians with 95 % "
              "intervals, for each length; small marks are single chains or pairs, with three rays where they are "
              "censored. A hollow triangle is a median that was not reached.",
