@@ -232,6 +232,35 @@ _mlm_rect_completion_setup() {
 
 _mlm_rect_completion_setup;
 
+_mlm_report_completion() {
+    local IFS=$'\n'
+    local response
+
+    response=$(env COMP_WORDS="${COMP_WORDS[*]}" COMP_CWORD=$COMP_CWORD _MLM_REPORT_COMPLETE=bash_complete $1)
+
+    for completion in $response; do
+        IFS=',' read type value <<< "$completion"
+
+        if [[ $type == 'dir' ]]; then
+            COMPREPLY=()
+            compopt -o dirnames
+        elif [[ $type == 'file' ]]; then
+            COMPREPLY=()
+            compopt -o default
+        elif [[ $type == 'plain' ]]; then
+            COMPREPLY+=($value)
+        fi
+    done
+
+    return 0
+}
+
+_mlm_report_completion_setup() {
+    complete -o nosort -F _mlm_report_completion mlm-report
+}
+
+_mlm_report_completion_setup;
+
 _mlm_sample_completion() {
     local IFS=$'\n'
     local response

@@ -1,4 +1,4 @@
-#compdef mlm-basins mlm-couple mlm-drift mlm-embed mlm-exact mlm-influence mlm-plot mlm-rect mlm-sample mlm-tokens mlm-traps
+#compdef mlm-basins mlm-couple mlm-drift mlm-embed mlm-exact mlm-influence mlm-plot mlm-rect mlm-report mlm-sample mlm-tokens mlm-traps
 # Completion of the commands of mlmglauber, made by completions/build.py.
 
 _mlm_basins_completion() {
@@ -249,6 +249,37 @@ _mlm_rect_completion() {
     fi
 }
 
+_mlm_report_completion() {
+    local -a completions
+    local -a completions_with_descriptions
+    local -a response
+    (( ! $+commands[mlm-report] )) && return 1
+
+    response=("${(@f)$(env COMP_WORDS="${words[*]}" COMP_CWORD=$((CURRENT-1)) _MLM_REPORT_COMPLETE=zsh_complete mlm-report)}")
+
+    for type key descr in ${response}; do
+        if [[ "$type" == "plain" ]]; then
+            if [[ "$descr" == "_" ]]; then
+                completions+=("$key")
+            else
+                completions_with_descriptions+=("$key":"$descr")
+            fi
+        elif [[ "$type" == "dir" ]]; then
+            _path_files -/
+        elif [[ "$type" == "file" ]]; then
+            _path_files -f
+        fi
+    done
+
+    if [ -n "$completions_with_descriptions" ]; then
+        _describe -V unsorted completions_with_descriptions -U
+    fi
+
+    if [ -n "$completions" ]; then
+        compadd -U -V unsorted -a completions
+    fi
+}
+
 _mlm_sample_completion() {
     local -a completions
     local -a completions_with_descriptions
@@ -352,6 +383,7 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then
         mlm-influence) _mlm_influence_completion "$@" ;;
         mlm-plot) _mlm_plot_completion "$@" ;;
         mlm-rect) _mlm_rect_completion "$@" ;;
+        mlm-report) _mlm_report_completion "$@" ;;
         mlm-sample) _mlm_sample_completion "$@" ;;
         mlm-tokens) _mlm_tokens_completion "$@" ;;
         mlm-traps) _mlm_traps_completion "$@" ;;
@@ -365,6 +397,7 @@ else
     compdef _mlm_influence_completion mlm-influence
     compdef _mlm_plot_completion mlm-plot
     compdef _mlm_rect_completion mlm-rect
+    compdef _mlm_report_completion mlm-report
     compdef _mlm_sample_completion mlm-sample
     compdef _mlm_tokens_completion mlm-tokens
     compdef _mlm_traps_completion mlm-traps

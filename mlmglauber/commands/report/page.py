@@ -78,8 +78,8 @@ def _section(records: ReportRecords, subject: Subject, added: Sequence[str]) -> 
     lists = [part for part in _lists(records, subject) if part.texts]
     if not (tables or pictures or lists):
         return None
-    summary = _summary_again(records, subject)
-    again = [*_runs_again(records, subject), *([("Tables", f"{summary} --table")] if summary else []),
+    table = _summary_again(records, subject, " --table")
+    again = [*_runs_again(records, subject), *([("Tables", table)] if table else []),
              *_pictures_again(records, subject, pictures)]
     return Section(subject, tables, pictures, lists, list(_notes(records, subject, added)), again)
 
@@ -152,12 +152,13 @@ def _runs_again(records: ReportRecords, subject: Subject) -> Iterator[tuple[str,
                 yield f"{'Run' if len(runs) == 1 else 'Runs'} {names}", line
 
 
-def _summary_again(records: ReportRecords, subject: Subject) -> str:
+def _summary_again(records: ReportRecords, subject: Subject, option: str = "") -> str:
     """The command line that makes the summaries of a section; empty where its runs make them."""
     command, what = subject.again
     if not any(records.summaries.by_kind.get(of) for of in subject.of) or not command:
         return ""
-    return f"{command} {source(records.files.get(what, {}), f'{what.upper()}_RECORDS')}"
+    unknown = "EMBEDDED_STATES" if what == "embedded" else f"{what.upper()}S"
+    return f"{command}{option} {source(records.files.get(what, {}), unknown)}"
 
 
 def _pictures_again(records: ReportRecords, subject: Subject,
@@ -168,4 +169,4 @@ def _pictures_again(records: ReportRecords, subject: Subject,
         plot = f"mlm-plot --kind {picture.kind} -o {picture.kind}.png"
         line = (f"{plot} {source(picture.files, 'RECORDS')}" if picture.files
                 else f"{_summary_again(records, subject)} | {plot}")
-        yield f"Picture of the {picture.drawn.replace('summary of', 'summaries of')} records", line
+        yield f"Picture: {picture.kind}", line

@@ -77,8 +77,8 @@ CAPTIONS = {
              "points are texts of similar meaning.",
     "drift": "Drift against time. A line is the median over the chains of a temperature, its band the quartiles; the "
              "dotted line is the threshold.",
-    "plateau": "Plateau of the drift against temperature: the mean over the second half of each chain's time, then over "
-               "chains, with its standard deviation over chains.",
+    "plateau": "Plateau of the drift against temperature: the mean over the second half of each chain's time, then "
+               "over chains, with its standard deviation over chains.",
     "times": "Times against temperature: above in steps, below in units of n ln n. Marks are medians with 95 % "
              "intervals, for each length; small marks are single chains or pairs, with three rays where they are "
              "censored. A hollow triangle is a median that was not reached.",
