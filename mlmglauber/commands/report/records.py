@@ -1,7 +1,6 @@
 """Reads records of any mixture and keeps what a page shows of them."""
 
 from collections import Counter
-from math import isfinite
 from typing import Any
 
 from mlmglauber.commands.couple.summary import pair_of, summarise
@@ -23,6 +22,8 @@ from mlmglauber.stream.records import SUITE_TYPES, Record, chain_key, has_masks,
 
 LIMIT = 200
 """Maximum number of records of mlm-exact and of mlm-tokens that are kept."""
+STAY = ("first", "last", "residence", "radius", "min_steps")
+"""Fields of a trap that are numbers of steps or sites."""
 BUDGETS, EPS = [3.0, 5.0, 10.0], [0.25]
 """The defaults of mlm-couple --summary."""
 
@@ -74,11 +75,12 @@ class ReportRecords:
     def _state(self, record: Record) -> None:
         tau_and_n(record)
         key = chain_key(record)
-        if type(record["step"]) is not int or not isinstance(record["text"], str):
+        if (type(record["step"]) is not int or not isinstance(record["text"], str)
+                or not all(type(token) is int and abs(token) < 1 << 62 for token in record["ids"])):
             raise ValueError
-        for field in ("drift", "pll"):
+        for field, low, high in (("drift", 0, 2), ("pll", -1e100, 1)):
             value = record.get(field)
-            if value is not None and (type(value) not in (int, float) or not isfinite(value)):
+            if value is not None and (type(value) not in (int, float) or not low <= value <= high):
                 raise ValueError
         self.counts["unknown"] += bool(record.get("unknown"))
         self.counts["truncated"] += bool(record.get("truncated"))
@@ -109,6 +111,10 @@ class ReportRecords:
             self.deltas.take(abs(record["delta"]), (record.get("id"), record["i"], record["j"]), record)
 
     def _trap(self, record: Record) -> None:
+        counts = ("basin_count",) if "found" in record else STAY
+        if not all(type(record[name]) is int and 0 <= record[name] < 1 << 62
+                   for name in (*counts, *(name for name in STAY if name in record))):
+            raise ValueError
         if "found" in record:
             texts.fixed_point_text(record)
             self.fixed_points.take(record["basin_count"], record["text"], record)
