@@ -154,7 +154,8 @@ def test_telling_texts_are_the_right_ones(sh):
     _, page = report(sh, RUN, *states, *(trap(f"trap {k}", k) for k in range(5, 25)), trap("trap 24", 7),
                      options="--texts 3")
     for part in ("start, step 0, drift 0.00text 0", "first hit, step 5, drift 0.70text 5",
-                 "end, step 9, drift 0.60text 9", "-0.50 nats a token", "-4.50 nats a token", "24 steps, tau 0.5, perfect"):
+                 "end, step 9, drift 0.60text 9", "-0.50 nats a token", "-4.50 nats a token",
+                 "24 steps, tau 0.5, perfect"):
         assert part in page.text.replace("\n", ""), part
     shown = [text for text in (f"trap {k}" for k in range(5, 25)) if text in page.text]
     assert shown == ["trap 22", "trap 23", "trap 24"]
