@@ -24,6 +24,7 @@ COMMANDS = {
     "mlm-influence": "how far one token moves the conditional at another site",
     "mlm-plot": "draw records",
     "mlm-rect": "whether a model's conditionals fit a joint law",
+    "mlm-report": "write one page on all records of an experiment",
     "mlm-sample": "run Glauber chains from texts",
     "mlm-show": "show chains as they are rewritten",
     "mlm-tokens": "how a model cuts texts into sites",

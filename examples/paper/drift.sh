@@ -7,4 +7,5 @@ for n in 8 16 32; do
 done | embed -o "$OUT/embedded.jsonl"
 mlm-drift --summary --quiet -o "$OUT/drift.jsonl" "$OUT/embedded.jsonl"
 mlm-drift --summary --table --quiet "$OUT/embedded.jsonl"
-mlm-drift --quiet "$OUT/embedded.jsonl" | picture --kind drift -o "$OUT/drift.png"
+mlm-drift --quiet -o "$OUT/chains-drift.jsonl" "$OUT/embedded.jsonl"
+picture --kind drift -o "$OUT/drift.png" "$OUT/chains-drift.jsonl"

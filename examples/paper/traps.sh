@@ -8,5 +8,6 @@ traps() {
     mlm-traps --model "$MODEL" $MODEL_OPTIONS --min-steps "$(quick 100 200)" --quiet "$@" "$OUT/chains.jsonl.gz"
 }
 traps -o "$OUT/traps.jsonl"
+traps --summary --no-table -o "$OUT/traps-summary.jsonl"
 traps --summary --table
 picture --kind residence -o "$OUT/traps.png" "$OUT/traps.jsonl"

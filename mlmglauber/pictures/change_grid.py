@@ -47,7 +47,7 @@ class ChangeGrid:
     >>> grid = ChangeGrid(ChainState(0, [5, 6], None, np.nan, "", None))
     >>> grid.take(ChainState(1000, [5, 7], 1, -2.0, "", None))
     >>> grid.width, np.argwhere(grid.changed).tolist(), grid.ages()[:, 500].tolist()
-    (2, [[1, 500]], [1001, 1])
+    (2, [[1, 500]], [1001.0, 1.0])
     """
 
     def __init__(self, state: ChainState) -> None:

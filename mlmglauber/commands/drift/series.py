@@ -22,24 +22,20 @@ class AllSeries:
         self._chains: dict[Any, DriftSeries] = {}
         self._common: dict[Any, Reference] = {}
 
-    def add(self, key: Any, record: Record, vector: Vector) -> None:
-        """Take a state: its record with the field `drift`, and its embedding."""
+    def add(self, key: Any, record: Record, vector: Vector | None) -> None:
+        """Take a state: its record with the field `drift`, and its embedding.
+
+        Without the embedding its distance to the common reference is not known, and so neither are R-hat and ESS.
+        """
         series = self._chains.get(key)
         if series is None:
             series = self._begin(key, record)
         step = step_of(record, series.steps[-1] if series.steps else None)
-        group = (series.law, series.tau, series.n)
-        common = self._common.get(group)
-        if common is None or common.reason is not None:
-            common = Reference(vector)
-        if len(vector) != len(common.vector):
-            raise RecordError(f"the embedding has {len(vector)} dimensions, those before have {len(common.vector)}; "
-                              "embed all records with one model")
         pll = record.get("pll")
         if pll is not None and (type(pll) not in (int, float) or not isfinite(pll)):
             raise RecordError(f'"pll" is {json_kind(pll)}, not a log-likelihood; give states as mlm-sample wrote them')
-        distance, _ = common.drift(vector)
-        self._common[group], self._chains[key] = common, series
+        distance = None if vector is None else self._distance((series.law, series.tau, series.n), vector)
+        self._chains[key] = series
         series.steps.append(step)
         series.drifts.append(nan if record["drift"] is None else record["drift"])
         series.distances.append(nan if distance is None else distance)
@@ -47,6 +43,17 @@ class AllSeries:
         if pll is not None and series.n:
             series.pll_steps.append(step)
             series.plls.append(pll / series.n)
+
+    def _distance(self, group: Any, vector: Vector) -> float | None:
+        """The distance of an embedding to the reference of its group, which is the first one that is defined."""
+        common = self._common.get(group)
+        if common is None or common.reason is not None:
+            common = Reference(vector)
+        if len(vector) != len(common.vector):
+            raise RecordError(f"the embedding has {len(vector)} dimensions, those before have {len(common.vector)}; "
+                              "embed all records with one model")
+        self._common[group] = common
+        return common.drift(vector)[0]
 
     def _begin(self, key: Any, record: Record) -> DriftSeries:
         run = self._filter.runs.of(record)

@@ -7,10 +7,11 @@ import orjson
 
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.table_output import write_tables
-from mlmglauber.commands.shared.tables import Column, Table, count, number, share
+from mlmglauber.commands.shared.tables import Column, Table, count, name, number, share
 from mlmglauber.measures.statistics.chain_summary import WrittenChain, summarise
+from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import Output
-from mlmglauber.stream.records import chain_key
+from mlmglauber.stream.records import Record, chain_key
 
 CHAINS = Table("Chains by temperature and length", (
     Column("tau", "Temperature.", lambda row: number(row[0][0])),
@@ -29,6 +30,42 @@ CHAINS = Table("Chains by temperature and length", (
            lambda row: "" if row[2].pll is None else number(row[2].pll)),
 ))
 TABLES = (CHAINS,)
+RUN = Column("run", "Run of mlm-sample or mlm-couple that made the chains.", lambda row: name(row[3] and str(row[3])))
+
+
+class WrittenChains:
+    """Counts the states of chains; keeps two states a chain."""
+
+    def __init__(self) -> None:
+        self._chains: dict[Any, tuple[float | None, WrittenChain]] = {}
+
+    def take(self, record: Record) -> None:
+        """Take the next state of a chain; RecordError where its length is not that of the chain."""
+        key, ids = chain_key(record), np.array(record["ids"])
+        if key not in self._chains:
+            self._chains[key] = (record.get("tau"), WrittenChain(record["step"], ids))
+        elif len(ids) != len(self._chains[key][1].last):
+            raise RecordError(f"earlier states of this chain have {len(self._chains[key][1].last)} tokens; make "
+                              "run/id/chain unique")
+        else:
+            self._chains[key][1].take(record["step"], ids)
+        if record.get("pll") is not None:
+            self._chains[key][1].pll = record["pll"]
+
+    def table(self, by_run: bool = False) -> Table:
+        """A row for each temperature and length; by_run: for those of each run, in the order of the input."""
+        groups: dict[tuple[Any, float | None, int], list[tuple[Any, WrittenChain]]] = {}
+        for key, (tau, chain) in self._chains.items():
+            groups.setdefault((key[0] if by_run else None, tau, len(chain.last)), []).append((key, chain))
+        rows = [(group[1:], len({key[:2] for key, _ in members}), summarise([chain for _, chain in members]), group[0])
+                for group, members in (groups.items() if by_run else sorted(groups.items(), key=_place))]
+        return (CHAINS._replace(columns=(RUN, *CHAINS.columns)) if by_run else CHAINS).of(rows)
+
+
+def _place(item: tuple[tuple[Any, float | None, int], Any]) -> tuple[bool, float, int]:
+    """What rows are sorted by: temperature and length."""
+    _, tau, n = item[0]
+    return tau is None, tau or 0.0, n
 
 
 class StateTally(Output):
@@ -36,19 +73,12 @@ class StateTally(Output):
 
     def __init__(self, output: Output) -> None:
         self.output, self.path = output, output.path
-        self._chains: dict[Any, tuple[float, WrittenChain]] = {}
+        self._chains = WrittenChains()
 
     def write_line(self, line: bytes) -> None:
         record = orjson.loads(line)
-        if record.get("type") != "state":
-            return
-        key, ids = chain_key(record), np.array(record["ids"])
-        if key not in self._chains:
-            self._chains[key] = (record["tau"], WrittenChain(record["step"], ids))
-        else:
-            self._chains[key][1].take(record["step"], ids)
-        if record.get("pll") is not None:
-            self._chains[key][1].pll = record["pll"]
+        if record.get("type") == "state":
+            self._chains.take(record)
 
     def flush(self) -> None:
         pass
@@ -56,9 +86,4 @@ class StateTally(Output):
     def show(self, io: Filter, form: str) -> None:
         """Write the table to the output of the command."""
         io.output = self.output
-        groups: dict[tuple[float, int], list[tuple[Any, WrittenChain]]] = {}
-        for key, (tau, chain) in self._chains.items():
-            groups.setdefault((tau, len(chain.last)), []).append((key, chain))
-        rows = [(group, len({key[:2] for key, _ in members}), summarise([chain for _, chain in members]))
-                for group, members in sorted(groups.items())]
-        write_tables(io, form, [CHAINS.of(rows)])
+        write_tables(io, form, [self._chains.table()])

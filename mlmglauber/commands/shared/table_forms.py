@@ -15,7 +15,7 @@ NARROWEST = 24
 """Minimum number of cells for a sentence in a table; if there are fewer, rows are stacked."""
 
 
-class _Layout(NamedTuple):
+class TableLayout(NamedTuple):
     """A table before it is drawn: a column in which all rows are equal has moved into the title."""
 
     title: str
@@ -23,7 +23,7 @@ class _Layout(NamedTuple):
     rows: Sequence[Sequence[Cell]]
 
 
-def _ready(table: Table) -> _Layout:
+def layout(table: Table) -> TableLayout:
     """Move columns with one value into the title; drop columns without a value."""
     rows = [[cell._replace(text=printable(cell.text)) for cell in row] for row in table.cells()]
     columns = [column._replace(heading=printable(column.heading)) for column in table.columns]
@@ -36,7 +36,7 @@ def _ready(table: Table) -> _Layout:
     shared = ", ".join(f"{columns[k].heading} {rows[0][k].text}" for k in range(len(columns))
                        if same[k] and not empty[k])
     kept = [k for k in range(len(columns)) if not same[k] and not empty[k]]
-    return _Layout(printable(table.title) + (f" ({shared})" if shared else ""), [columns[k] for k in kept],
+    return TableLayout(printable(table.title) + (f" ({shared})" if shared else ""), [columns[k] for k in kept],
                   [[row[k] for k in kept] for row in rows])
 
 
@@ -54,7 +54,7 @@ def as_text(tables: Sequence[Table], width: int | None, color: bool) -> str:
     for table in tables:
         if not table.rows:
             continue
-        ready = _ready(table)
+        ready = layout(table)
         for line in _lines(ready.title, width):
             console.print(Text(line, style="bold" if color else ""), soft_wrap=True)
         if not ready.columns:
@@ -68,7 +68,7 @@ def as_text(tables: Sequence[Table], width: int | None, color: bool) -> str:
     return written.getvalue()
 
 
-def _laid_out(ready: _Layout, widths: Sequence[int], ruled: bool) -> Any:
+def _laid_out(ready: TableLayout, widths: Sequence[int], ruled: bool) -> Any:
     """A table of rich with columns of these widths. ruled: lines between the columns instead of two spaces."""
     from rich import box
     from rich.table import Table as RichTable
@@ -84,7 +84,7 @@ def _laid_out(ready: _Layout, widths: Sequence[int], ruled: bool) -> Any:
     return table
 
 
-def _widths(ready: _Layout, width: int | None, beside: tuple[int, int]) -> list[int] | None:
+def _widths(ready: TableLayout, width: int | None, beside: tuple[int, int]) -> list[int] | None:
     """Widths of the columns: all names and figures fit, and headings take as few lines as the width allows.
 
     beside: cells beside each column, and at the end of a line. None if the table does not fit.
@@ -126,7 +126,7 @@ def _longest_word(text: str) -> int:
     return max(map(cell_len, text.split()), default=0)
 
 
-def _stacked(ready: _Layout, width: int) -> list[str]:
+def _stacked(ready: TableLayout, width: int) -> list[str]:
     """The lines of stacked rows: one field a line, an empty line between rows."""
     from rich.cells import cell_len
 
@@ -192,7 +192,7 @@ def as_markdown(tables: Sequence[Table]) -> str:
     for table in tables:
         if not table.rows:
             continue
-        ready = _ready(table)
+        ready = layout(table)
         right = [all(row[k].figure for row in ready.rows) for k in range(len(ready.columns))]
         lines = [[_escaped(column.heading) for column in ready.columns], ["---:" if side else "---" for side in right],
                  *([_escaped(cell.text) for cell in row] for row in ready.rows)]

@@ -22,6 +22,7 @@ COMMANDS = {
     "traps": "find where chains get stuck, and why",
     "exact": "solve a small chain without sampling",
     "plot": "draw a picture of records",
+    "report": "write one page on all records of an experiment",
 }
 """The commands, in the order in which an experiment uses them."""
 

@@ -1,0 +1,1 @@
+"""mlm-report: one page on all records of an experiment."""
