@@ -7,7 +7,7 @@ import numpy as np
 
 from mlmglauber.pictures.palette import GREY, HEAT, MARKED, PALE, STAND, TIME, category
 from mlmglauber.pictures.panel import Bars, Cloud, Curve, Ground, Heat, Panel, Points, Rule, Values
-from mlmglauber.pictures.stripes import Bracket, Stripes
+from mlmglauber.pictures.stripes import Stripes, TrapBracket
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -219,7 +219,7 @@ def _stripes(axes: "Axes", stripes: Stripes) -> DrawnLayer:
     return DrawnLayer(list(zip(handles, stripes.labels(), strict=True)), cells, fitted)
 
 
-def _bracket(axes: "Axes", stripes: Stripes, bracket: Bracket) -> Fitted:
+def _bracket(axes: "Axes", stripes: Stripes, bracket: TrapBracket) -> Fitted:
     """Draw a bracket above the stripes, with its label above it."""
     base = -0.5 - stripes.lane * bracket.lane
     line, foot = base - 0.35 * stripes.lane, base - 0.05 * stripes.lane

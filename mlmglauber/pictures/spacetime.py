@@ -8,7 +8,7 @@ import numpy as np
 from mlmglauber.pictures.change_grid import ChainState, ChangeGrid
 from mlmglauber.pictures.panel import Axis, Panel, Picture, distinct_labels, shortened
 from mlmglauber.pictures.reading import number, perhaps
-from mlmglauber.pictures.stripes import Bracket, Stripes, Word
+from mlmglauber.pictures.stripes import Stripes, TrapBracket, Word
 from mlmglauber.pictures.token_words import TokenWords
 from mlmglauber.stream.errors import MlmError
 from mlmglauber.stream.printable import counted
@@ -109,14 +109,14 @@ def _panel(name: str, grid: ChangeGrid, words: TokenWords, spans: Sequence[TrapS
     return Panel(name, x, y._replace(low=-0.5 - lanes * stripes.lane, high=n - 0.5), [stripes])
 
 
-def _brackets(spans: Sequence[TrapSpan], last: int) -> list[Bracket]:
+def _brackets(spans: Sequence[TrapSpan], last: int) -> list[TrapBracket]:
     """Brackets of traps; one that overlaps others stands above them."""
-    brackets: list[Bracket] = []
+    brackets: list[TrapBracket] = []
     for trap in sorted(spans, key=lambda trap: (trap.first, -trap.last)):
         taken = {other.lane for other in brackets if trap.first <= other.last and other.first <= trap.last}
         lane = next(k for k in range(len(taken) + 1) if k not in taken)
         steps = f"{trap.residence:,.0f}"
-        brackets.append(Bracket(trap.first, trap.last + 1, lane, (f"{steps} steps", steps),
+        brackets.append(TrapBracket(trap.first, trap.last + 1, lane, (f"{steps} steps", steps),
                                 trap.censored and trap.last >= last))
     return brackets
 

@@ -23,7 +23,7 @@ class Word(NamedTuple):
     word: str
 
 
-class Bracket(NamedTuple):
+class TrapBracket(NamedTuple):
     """A bracket above the stripes; lane: 0 is the lowest; open: whether it goes on after the last step.
 
     forms: of its label, the longest first.
@@ -52,7 +52,7 @@ class Stripes(NamedTuple):
     missing: str = ""
     words: Sequence[Word] = ()
     right: Sequence[str] = ()
-    brackets: Sequence[Bracket] = ()
+    brackets: Sequence[TrapBracket] = ()
 
     def labels(self) -> list[str]:
         """The labels of the legend."""

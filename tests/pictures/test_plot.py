@@ -44,7 +44,7 @@ mlm-couple --summarize < times > phase
 echo "a b" | mlm-couple -m a.json --lag 5 --pairs 60 --max-steps 1000 -t 0.5,1 --seed 1 | mlm-couple --summarize > lag
 mlm-drift < embedded > drift
 mlm-drift --summary --threshold 0.4 < embedded > hits
-mlm-basins --examples topics --reject 0 --summary --start topic < embedded > basins
+mlm-basins --examples topics --reject 0 --summary --start-field topic < embedded > basins
 mlm-basins --examples topics --reject 0 --keep-embedding < embedded > plane
 echo "a b c a" | mlm-sample -m copies.json -t 0.8 --steps 500 --on-change --seed 2 > spacetime
 mlm-traps -m copies.json --min-steps 40 --radius 1 spacetime > spacetime-traps
@@ -199,7 +199,8 @@ def test_every_picture_can_be_drawn_with_characters(pictures, name):
 @pytest.mark.parametrize("name", PICTURES)
 def test_axes_have_units(pictures, name):
     """A quantity with its unit in brackets, or one that has none."""
-    pure = ("time / (n ln n)", "share of", "stationary probability", "bound on total", "α (", "token ", "basin visited", "site, with")
+    pure = ("time / (n ln n)", "share of", "stationary probability", "bound on total", "α (", "token ", "basin visited",
+            "site, with")
     assert pictures[name].panels
     for panel in pictures[name].panels:
         for axis in (panel.x, panel.y):

@@ -267,7 +267,7 @@ def test_escape_sequences_in_a_record_do_not_reach_a_terminal(sh, inputs):
 def test_flag_over_environment_over_default(sh, inputs):
     assert sh("mlm-sample --steps 0 f", MLM_MODEL="a.json").records[0]["model"] == "a.json"
     assert sh("mlm-sample -m b.json --steps 0 f", MLM_MODEL="a.json").records[0]["model"] == "b.json"
-    assert "MLM_MODEL" in sh("mlm-sample --help").out.decode()
+    assert "MLM_MODEL" in sh("mlm-sample --help-all").out.decode()
     assert sh("mlm-embed f", MLM_EMBEDDER="nowhere/at/all").status == 69
     assert sh("mlm-sample f", MLM_DEVICE="tpu", MLM_MODEL="tiny-en").status == 2
 

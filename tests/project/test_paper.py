@@ -19,7 +19,7 @@ def test_a_script_is_one_of_a_plain_shell_with_options_that_exist(sh, script):
     assert sh(f"sh -n {script}") == (0, b"", "")
     text = script.read_text()
     for command, options in re.findall(r"(mlm-[a-z]+)((?:[^|\n]|\\\n)*)", text.replace("\\\n", " ")):
-        known = sh(f"{command} --help").out.decode()
+        known = sh(f"{command} --help-all").out.decode()
         for option in re.findall(r"--[a-z][a-z-]+", options):
             assert option in known, (command, option)
 

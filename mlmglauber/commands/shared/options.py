@@ -147,8 +147,8 @@ def table_options(summary: bool = False) -> Decorator:
 
     summary: whether the command has --summary, which each of them turns on and which is a table on a terminal.
     """
-    what = "Write a table for people instead of records" + (
-        "; without it a summary is a table on a terminal only. Implies --summary." if summary else ".")
+    what = ("Write summaries as a table, the default on a terminal; implies --summary." if summary else
+            "Write a table for people instead of records.")
     options = [
         click.option("--table/--no-table", default=None, help=what),
         click.option("--csv", is_flag=True, help="The table as CSV, with all digits."),
