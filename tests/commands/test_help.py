@@ -74,13 +74,14 @@ def test_the_short_help_fits_on_a_screen_and_the_whole_one_has_every_option(help
     mode = words[1] if len(words) > 1 else next(iter(getattr(main, "modes", {None: None})))
     wanted = {name for option in options_of(main) if mode is None or mode in main.modes_of(option)
               for name in (*option.opts, *option.secondary_opts)}
-    heads = [re.split(r" {2,}|$", line[2:])[0] for line in whole if line.startswith("  -")]
+    first = next(k for k, line in enumerate(whole) if re.fullmatch(r"[A-Z][a-z ]+:", line))
+    heads = [re.split(r" {2,}|$", line[2:])[0] for line in whole[first:] if line.startswith("  -")]
     shown = [name for head in heads for name in re.findall(r"(?:^|[ ,/])(--?[a-z][a-z-]*)", head)]
     assert sorted(shown) == sorted(wanted)
     assert len(short) < len(whole)
 
 
-@pytest.mark.parametrize("columns", [24, 40, 80, 200])
+@pytest.mark.parametrize("columns", [40, 80, 200])
 def test_no_line_of_a_help_is_wider_than_the_terminal(helped, columns):
     """But for command lines to be copied, which are broken after pipes alone, and long names of options."""
     for words in LINES:
