@@ -46,6 +46,13 @@ class Command(click.Command):
             ctx.terminal_width = max(columns, NARROWEST)
         return super().get_help(ctx)
 
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """click's option, with words that say which options it shows."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.help = "Show the options of daily use and exit."
+        return option
+
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The description; in the short help its first paragraph."""
         whole = self.description(ctx)
