@@ -47,7 +47,7 @@ def test_the_files_are_sound_in_their_shell(shell):
 
 
 @pytest.mark.parametrize(("command", "words", "expected"), [
-    ("mlm-sample", "mlm-sample --st", {"--steps", "--strict"}),
+    ("mlm-sample", "mlm-sample --st", {"--start", "--steps", "--strict"}),
     ("mlm-sample", "mlm-sample --scan perm", {"permutation"}),
     ("mlm-traps", "mlm-traps --draw ", {"copies", "texts"}),
     ("mlm-traps", "mlm-traps certify --s", {"--seed", "--scan-tokens", "--strict"}),

@@ -41,9 +41,9 @@ GROUPS = (
 @click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several.")
 @click.option("--allow", "vocab", cls=AliasedOption, aliases=["--vocab"], metavar="WORD[,WORD]...",
-              help="The tokens of every free site, each one piece of the vocabulary.")
+              help="Restrict each free site to these tokens, each one piece of the vocabulary.")
 @click.option("--top", type=click.IntRange(1), metavar="M",
-              help="The M likeliest tokens of each free site given the rest of the text, including its own token.")
+              help="Restrict each free site to its M likeliest tokens given the rest of the text, including its own token.")
 @click.option("--sites", type=Sites(), metavar="SITES",
               help="The free sites, from 0 on, as in 0,3,5-7; the others keep their tokens. Default: all, or those of "
                    "a state's chain.")
