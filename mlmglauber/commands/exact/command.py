@@ -43,7 +43,8 @@ GROUPS = (
 @click.option("--allow", "vocab", cls=AliasedOption, aliases=["--vocab"], metavar="WORD[,WORD]...",
               help="Restrict each free site to these tokens, each one piece of the vocabulary.")
 @click.option("--top", type=click.IntRange(1), metavar="M",
-              help="Restrict each free site to its M likeliest tokens given the rest of the text, including its own token.")
+              help="Restrict each free site to its M likeliest tokens given the rest of the text, including its own "
+                   "token.")
 @click.option("--sites", type=Sites(), metavar="SITES",
               help="The free sites, from 0 on, as in 0,3,5-7; the others keep their tokens. Default: all, or those of "
                    "a state's chain.")
