@@ -38,7 +38,7 @@ printf '%s\n' 'the cat sat on the mat' 'she sold her car last week' 'rain fell o
     'the king lost the long war' |
     mlm-sample --tau 0.5,2 --chains 2 --sweeps 20 --seed 1 | mlm-embed > embedded.jsonl
 mlm-drift embedded.jsonl | draw drift
-mlm-basins --clusters 3 --seed 1 --start id --summary embedded.jsonl | draw basins
+mlm-basins --clusters 3 --seed 1 --start-field id --summary embedded.jsonl | draw basins
 mlm-embed --pca 2 embedded.jsonl | draw plane
 draw phase "$root/examples/phase-diagram/tiny-en-summary.jsonl"
 draw times "$root/examples/phase-diagram/tiny-en-pairs.jsonl"

@@ -15,7 +15,7 @@ taus=0.5,1,2,4,8
 folder=$(mktemp -d)
 trap 'rm -r "$folder"' EXIT
 sentence=$(echo "$words" | tr , ' ')
-echo "$sentence" | mlm-exact --vocab "$words" --tau "$taus" > "$folder/exact"
+echo "$sentence" | mlm-exact --allow "$words" --tau "$taus" > "$folder/exact"
 couple() { echo "$sentence" | mlm-couple --allow "$words" --pairs 100 --max-steps 5000 --tau "$taus" --seed 1 "$@"; }
 { couple --start random; couple --lag 100; } | mlm-couple --summary --eps 0.25 > "$folder/meeting"
 printf 'tau\texact\there\tbound\talpha\tlagged\tmedian\tquartile\n'

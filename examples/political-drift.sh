@@ -19,7 +19,7 @@ mlm-sample --tau 0.5,1 --length 16 --chains 2 --sweeps 80 --seed 1 starts.jsonl 
     mlm-embed --encoding base64 > "$states"
 
 basins() {
-    mlm-basins --examples "$scratch/topics.jsonl" --draws "$scratch/draws.jsonl" --start label --summary "$@" "$states"
+    mlm-basins --examples "$scratch/topics.jsonl" --draws "$scratch/draws.jsonl" --start-field label --summary "$@" "$states"
 }
 basins --table
 if command -v jq > /dev/null; then

@@ -15,7 +15,7 @@ MODELS = {
     "rect": "rect -m {} --seed 1 --rectangles 2",
     "influence": "influence -m {} --seed 1 -r 1",
     "exact": "exact -m {} --top 2 --sites 0,1",
-    "couple": "couple -m {} --seed 1 --start random --max-steps 4 --emit 1",
+    "couple": "couple -m {} --seed 1 --start random --max-steps 4 --every 1",
     "find": "traps -m {} --find --max-sweeps 3",
     "certify": "traps -m {} --certify the --seed 1 --contexts 2",
 }

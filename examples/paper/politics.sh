@@ -8,7 +8,7 @@ awk -v part="$(quick 2 1)" 'NR % part == 0' "$examples/starts.jsonl" |
     sample --tau 0.5,1 --length 16 --chains "$(quick 1 4)" --sweeps "$(quick 30 400)" --every "$(quick 4 1)" |
     embed -o "$OUT/politics-chains.jsonl"
 basins() {
-    mlm-basins --examples "$OUT/topics.jsonl" --draws "$OUT/draws.jsonl" --start label --summary "$@" "$OUT/politics-chains.jsonl"
+    mlm-basins --examples "$OUT/topics.jsonl" --draws "$OUT/draws.jsonl" --start-field label --summary "$@" "$OUT/politics-chains.jsonl"
 }
 basins --quiet -o "$OUT/politics.jsonl"
 basins --quiet --table

@@ -64,7 +64,7 @@ def _panel(tau: float | None, n: float | None, items: Sequence[Row | All], notes
     drawn = sum(row.chains for row in rows)
     if every is not None and every > drawn:
         parts.append(f"{every - drawn} of {every} chains have no start and no row")
-        notes.append(f"{where}: {parts[-1]}; name the start with mlm-basins --start, or lower its --reject")
+        notes.append(f"{where}: {parts[-1]}; name the start with mlm-basins --start-field, or lower its --reject")
     names = [f"{name} ({row.chains})" for name, row in zip(distinct_labels(starts, 24), rows, strict=True)]
     missing = "no chain, or unknown" if np.isnan(values).any() else ""
     return Panel(": ".join(parts), Axis("basin visited", ticks=(across.tolist(), distinct_labels(ordered, 24))),

@@ -159,7 +159,7 @@ def text_of(record: Record) -> str:
 
 
 def has_masks(record: Mapping[str, Any]) -> bool:
-    """Whether a record is a state with masked sites, as --init mask makes them; such a state is not a text.
+    """Whether a record is a state with masked sites, as --start mask makes them; such a state is not a text.
 
     >>> has_masks({"type": "state", "masked": 2}), has_masks({"type": "state"}), has_masks({"masked": 2})
     (True, False, False)

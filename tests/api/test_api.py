@@ -120,7 +120,7 @@ def test_influences_and_exact_chains_are_those_of_the_commands(folder, model):
     assert found.matrix.tolist() == record["matrix"]
     assert found.alpha_row == record["alpha_row"]
     assert found.alpha_spectral == record["alpha_spectral"]
-    record, = answer("exact -m inc.json --vocab a,b --tau 0.7", TEXT.encode(), folder).of("exact")
+    record, = answer("exact -m inc.json --allow a,b --tau 0.7", TEXT.encode(), folder).of("exact")
     solved = mg.exact(model, TEXT, words=["a", "b"], tau=0.7)
     assert solved.law.max() == pytest.approx(record["likeliest"][0]["probability"])
     assert solved.entropy_production == pytest.approx(record["entropy_production"])
@@ -328,7 +328,7 @@ def test_traps_of_every_change_are_those_of_every_step(model):
 
 
 @pytest.mark.parametrize(("kind", "command"), [
-    ("exact", "exact -m inc.json --vocab a,b --tau 0.5,1"),
+    ("exact", "exact -m inc.json --allow a,b --tau 0.5,1"),
     ("influence", "influence -m inc.json --seed 1 --matrix"),
     ("rectangles", "rect -m inc.json --seed 1"),
     ("times", "couple -m inc.json --seed 1 --tau 1,2"),

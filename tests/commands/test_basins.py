@@ -158,7 +158,7 @@ def test_summary_through_the_command(topics):
                              for cell in row["basins"]} for row in (arts, food)}
     assert matrix == {"arts": {"arts": (1, 1, 0), "food": (0, 0, 0), "politics": (1, 0, 1)},
                       "food": {"arts": (0, 0, 0), "food": (1, 0.5, 0), "politics": (0.5, 0.5, 0.5)}}
-    told = topics("mlm-basins --examples topics --summary --start label", stdin=stdin).records
+    told = topics("mlm-basins --examples topics --summary --start-field label", stdin=stdin).records
     assert [(row["start"], row["chains"], row["first_agrees"]) for row in told if row.get("over") == "start"] == [
         ("health", 3, 0.0)]
     (topics.folder / "draws").write_bytes(states({("d", 0): ["arts", "arts", "?", "politics"]}))
@@ -169,7 +169,7 @@ def test_summary_through_the_command(topics):
 
 def test_tables_for_people(topics):
     stdin = states({("x", 0): TOUR, ("y", 0): ["politics"] * 6}, label="food")
-    done = topics("mlm-basins --examples topics --summary --table --start label", stdin=stdin)
+    done = topics("mlm-basins --examples topics --summary --table --start-field label", stdin=stdin)
     text = done.out.decode()
     assert (done.status, done.err) == (0, "")
     held_out = next(line for line in text.splitlines() if line.startswith("│     5 "))
@@ -225,8 +225,8 @@ def test_bad_examples_and_wrong_options_are_told(topics):
     twice = b'{"label":"%s","embedding":[1,0,0],"embedder":"e"}\n'
     assert "a text is an example of a and of b" in err(twice % b"a" + twice % b"b", 65)
     assert topics("mlm-basins --examples gone").status == 66
-    for wrong in ("", "--examples topics --clusters 2", "--examples topics --start label",
-                  "--clusters 2 --summary --draws topics", "--examples topics --min-visit 3"):
+    for wrong in ("", "--examples topics --clusters 2", "--examples topics --start-field label",
+                  "--clusters 2 --summary --draws topics", "--examples topics --min-steps 3"):
         assert topics(f"mlm-basins {wrong}").status == 2
     unsorted = states({("x", 0): ["food"]}) + states({("x", 0): ["food"]})
     assert "step 0 does not come after" in topics("mlm-basins --examples topics --summary", stdin=unsorted).err

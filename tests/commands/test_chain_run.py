@@ -141,11 +141,11 @@ def test_states_of_another_model_are_refused(inc):
     (inc / "chains").write_bytes(chains)
     for command, given in (("traps -s 2 -r 0", chains), ("influence --seed 1", chains), ("traps --find", chains),
                            ("exact --top 2", chains), ("rect --seed 1 --draw uniform", chains),
-                           ("exact --vocab a,b,c --tau 0.7 --compare chains", TEXT)):
+                           ("exact --allow a,b,c --tau 0.7 --compare chains", TEXT)):
         done = answer(f"{command.split(' ')[0]} -m other.json {' '.join(command.split(' ')[1:])}".strip(), given, inc)
         assert done.status == 2, command
         assert "was made with the model inc.json" in done.err
-    same = answer("exact -m inc.json --vocab a,b,c --tau 0.7 --compare chains", TEXT, inc)
+    same = answer("exact -m inc.json --allow a,b,c --tau 0.7 --compare chains", TEXT, inc)
     assert same.status == 0
 
 
@@ -154,11 +154,11 @@ def test_states_of_another_model_are_refused(inc):
 def test_states_of_another_restriction_are_no_verdict(inc, options, reason):
     """All their states lie among those of the exact law; with another law they would refute it."""
     (inc / "chains").write_bytes(sampled(inc, f"{options} --tau 0.7 --steps 3000"))
-    record, = answer("exact -m inc.json --vocab a,b,c --tau 0.7 --compare chains", TEXT, inc).of("exact")
+    record, = answer("exact -m inc.json --allow a,b,c --tau 0.7 --compare chains", TEXT, inc).of("exact")
     assert record["compare"]["p_value"] is None
     assert reason in record["compare"]["reason"]
     (inc / "chains").write_bytes(b"".join((inc / "chains").read_bytes().splitlines(keepends=True)[1:]))
-    record, = answer("exact -m inc.json --vocab a,b,c --tau 0.7 --compare chains", TEXT, inc).of("exact")
+    record, = answer("exact -m inc.json --allow a,b,c --tau 0.7 --compare chains", TEXT, inc).of("exact")
     assert "no run record" in record["compare"]["reason"]
 
 
@@ -176,7 +176,7 @@ def test_chains_of_two_laws_are_two_rows(inc):
     """The model, what may be drawn, what is frozen, the scan and the start; the temperature and length as ever."""
     command = "--tau 0.3 --steps 300"
     files = [sampled(inc, command), sampled(inc, f"{command} --allow a,b"), sampled(inc, f"{command} --freeze 2"),
-             sampled(inc, f"{command} --scan systematic"), sampled(inc, f"{command} --init random"),
+             sampled(inc, f"{command} --scan systematic"), sampled(inc, f"{command} --start random"),
              answer("sample -m other.json --seed 1 --on-change --tau 0.3 --steps 300", TEXT, inc).out]
     groups = answer("traps --no-model -s 5 --summary", b"".join(files), inc).of("summary")
     assert [group["chains"] for group in groups] == [1] * 6

@@ -103,7 +103,7 @@ def test_pairs_of_consecutive_inputs(sh):
 def test_starts(sh):
     """One input and random tokens; two draws after a burn-in; K sites redrawn."""
     def first(options):
-        records = sh(f"echo 'a b' | {TABLE} --pairs 300 --emit 1000 --max-steps 1 {options}").records
+        records = sh(f"echo 'a b' | {TABLE} --pairs 300 --every 1000 --max-steps 1 {options}").records
         return [np.array([r["ids"] for r in records if r["type"] == "state" and (r["chain"], r["step"]) == (k, 0)])
                 for k in (0, 1)]
 
@@ -131,7 +131,7 @@ def test_damage(sh):
 
 
 def test_replicas(sh):
-    done = sh(f"{TEXTS} | {TABLE} --coupling race --replicas 3 --emit 1 --max-steps 60")
+    done = sh(f"{TEXTS} | {TABLE} --coupling race --replicas 3 --every 1 --max-steps 60")
     pairs = pairs_of(done)
     assert [pair["id"] for pair in pairs] == ["0+1+2", "3+4+5"]
     for pair in pairs:
@@ -167,7 +167,7 @@ def test_a_censored_pair_leaves_no_bound_and_a_short_lag_is_told_of(sh):
 
 
 def test_emitted_states_are_two_chains_to_the_end(sh):
-    done = sh(f"printf '%s\\n' 'a b' 'c c' | {TABLE} --tau 0.5,1 --emit 5 --max-steps 40")
+    done = sh(f"printf '%s\\n' 'a b' 'c c' | {TABLE} --tau 0.5,1 --every 5 --max-steps 40")
     assert [record["type"] for record in done.records].count("pair") == 2
     for pair in pairs_of(done):
         chains = [[state for state in done.states if (state["tau"], state["chain"]) == (pair["tau"], k)]
@@ -191,7 +191,7 @@ def test_fields_pass_through(sh):
 
 def test_resume_gives_the_file_of_an_uninterrupted_run(sh):
     """Cut anywhere, also within a line and before the head: the joined file is the same, byte for byte."""
-    for options in ("", "--emit 9"):
+    for options in ("", "--every 9"):
         lines = f"""({TEXTS}; echo '{{"type":"summary","x":1}}'; echo 'a c'; echo 'b a')"""
         command = f"{lines} | {TABLE} --tau 0.3,1 --max-steps 30 {options}"
         whole = sh(command).out

@@ -205,7 +205,7 @@ def test_chains_of_two_models_stand_apart(sh):
 
 
 def test_chains_that_have_met_count_once(sh):
-    """17.3: mlm-couple --emit writes both chains, equal after their meeting."""
+    """17.3: mlm-couple --every writes both chains, equal after their meeting."""
     rng = np.random.default_rng(1)
     vectors = {step: rng.normal(size=4).tolist() for step in range(0, 200, 4)}
     lines = [{"type": "state", "run": "r", "id": f"{name}/1.0/4/{pair}", "chain": chain, "step": step, "coupled": name,

@@ -17,7 +17,7 @@ def exact(sh, tables):
 
 
 def test_the_command_on_table_a(exact):
-    done = exact("--top 3 -t 0.5,1,2 --influences")
+    done = exact("--top 3 -t 0.5,1,2 --matrix")
     assert (done.status, done.err) == (0, "")
     run, *found = done.records
     assert (run["type"], run["command"], run["options"]["top"]) == ("run", "mlm-exact", 3)
@@ -39,16 +39,16 @@ def test_null_has_a_reason(exact):
         for name, value in record.items():
             if value is None:
                 assert record[f"{name}_reason"]
-    frozen = exact("--vocab a,c --sites 0").records[1]
+    frozen = exact("--allow a,c --sites 0").records[1]
     assert (frozen["states"], frozen["rectangles"], frozen["mean_abs_delta"]) == (2, 0, None)
     assert frozen["mean_abs_delta_reason"]
-    assert exact("--vocab a,c").records[1]["tmix_text_reason"] == "the text is none of the states"
+    assert exact("--allow a,c").records[1]["tmix_text_reason"] == "the text is none of the states"
 
 
 def test_what_is_refused(exact):
     for arguments, status, reason in (
-            ("", 2, "give either --vocab or --top"), ("--vocab a --top 2", 2, "give either --vocab or --top"),
-            ("--vocab a,q", 2, "'q' is not a token"), ("--vocab a,b,a", 2, "the same token"),
+            ("", 2, "give either --allow or --top"), ("--allow a --top 2", 2, "give either --allow or --top"),
+            ("--allow a,q", 2, "'q' is not a token"), ("--allow a,b,a", 2, "the same token"),
             ("--top 2 --eps 1", 2, "eps"),
             ("--top 3 --max-states 8", 65, "9 states (3 x 3), --max-states allows 8"),
             ("--top 3 --sites 2", 65, "site 2"), ("--top 3 --compare gone", 66, "gone")):
@@ -62,7 +62,7 @@ def test_sampled_states_agree_with_the_law(sh, tables):
     common = "mlm-sample -m a.json --seed 1 -c 4 --steps 6000 -t 0.5,1"
     sh(f"echo 'a b' | {common} --every 1 > every; echo 'a b' | {common} --on-change > change")
     for name in ("every", "change"):
-        found = sh(f"echo 'a b' | mlm-exact -m a.json --vocab a,b,c -t 0.5,1,2 --compare {name}").records[1:]
+        found = sh(f"echo 'a b' | mlm-exact -m a.json --allow a,b,c -t 0.5,1,2 --compare {name}").records[1:]
         for record in found[:2]:
             compare = record["compare"]
             assert compare["p_value"] > 1e-3
@@ -72,29 +72,29 @@ def test_sampled_states_agree_with_the_law(sh, tables):
         assert found[2]["compare"]["p_value"] is None
         assert "no state" in found[2]["compare"]["reason"]
     hot = sh("sed 's/\"tau\":0.5/\"tau\":1.0/' every | grep -v '\"tau\":1,' > hot; "
-             "echo 'a b' | mlm-exact -m a.json --vocab a,b,c --compare hot").records[1]
+             "echo 'a b' | mlm-exact -m a.json --allow a,b,c --compare hot").records[1]
     assert hot["compare"]["p_value"] < 1e-3  # chains of another temperature are seen
 
 
 def test_sampling_under_the_same_restriction(sh, tables):
     """Fixed seed; a right sampler is rejected with probability 1e-3."""
     sh("echo 'a c' | mlm-sample -m a.json --seed 2 -c 4 --steps 6000 --every 1 --allow a,c > states")
-    record = sh("echo 'a c' | mlm-exact -m a.json --vocab c,a --compare states").records[1]
+    record = sh("echo 'a c' | mlm-exact -m a.json --allow c,a --compare states").records[1]
     assert record["compare"]["p_value"] > 1e-3
     assert record["compare"]["outside"] == 0
     sh("echo 'a c' | mlm-sample -m a.json --seed 2 --steps 500 --every 1 > free")
-    free = sh("echo 'a c' | mlm-exact -m a.json --vocab c,a --compare free").records[1]["compare"]
+    free = sh("echo 'a c' | mlm-exact -m a.json --allow c,a --compare free").records[1]["compare"]
     assert free["outside"] > 0
     assert "outside the restriction" in free["reason"]
     sh("echo 'a c' | mlm-sample -m a.json --seed 2 --steps 50 --scan systematic > swept")
-    swept = sh("echo 'a c' | mlm-exact -m a.json --vocab c,a --compare swept")
+    swept = sh("echo 'a c' | mlm-exact -m a.json --allow c,a --compare swept")
     assert swept.status == 2
     assert "does not have the random scan" in swept.err
 
 
 def test_a_real_model(sh):
     """tiny-en: the records hold together, and conditionals of three temperatures are one set."""
-    done = sh("echo 'the cat sat on the mat' | mlm-exact --top 2 --sites 1,2,5 -t 0.3,1,3 --influences")
+    done = sh("echo 'the cat sat on the mat' | mlm-exact --top 2 --sites 1,2,5 -t 0.3,1,3 --matrix")
     assert (done.status, done.err) == (0, "")
     found = done.records[1:]
     for record in found:

@@ -75,8 +75,9 @@ EMBEDDED = b'{"type":"state","run":"a","id":"0","chain":0,"step":%d,"embedding":
 
 
 @pytest.mark.parametrize("line", [
-    "mlm-drift --reference other", "mlm-basins --examples other", "mlm-basins --examples mine --draws other --start id "
-    "--summary", "mlm-drift", "mlm-drift --summary", "mlm-basins --clusters 2", "mlm-basins --examples mine"])
+    "mlm-drift --reference other", "mlm-basins --examples other", "mlm-basins --examples mine --draws other "
+    "--start-field id --summary", "mlm-drift", "mlm-drift --summary", "mlm-basins --clusters 2",
+    "mlm-basins --examples mine"])
 def test_vectors_of_two_embedders_never_meet(sh, line):
     for name, embedder in (("other", '"x"'), ("mine", '"y"')):
         (sh.folder / name).write_text("".join(
@@ -95,7 +96,7 @@ def test_vectors_of_two_embedders_never_meet(sh, line):
 TAKES = [
     ("sample", "-t 1 --tau 2"), ("sample", "--freeze 0 --freeze 1"), ("sample", "--allow a --allow b"),
     ("couple", "--length 2 --length 3"), ("couple", "--eps 0.1 --eps 0.2"),
-    ("drift", "--threshold 0.1 --threshold 0.2"), ("exact", "--vocab a --vocab b"), ("exact", "--sites 0 --sites 1")]
+    ("drift", "--threshold 0.1 --threshold 0.2"), ("exact", "--allow a --allow b"), ("exact", "--sites 0 --sites 1")]
 
 
 @pytest.mark.parametrize(("command", "twice"), TAKES)
@@ -119,7 +120,8 @@ def test_every_option_with_a_list_is_seen_as_one():
 
 @pytest.mark.parametrize("line", [
     "mlm-sample --allow", "mlm-sample -m", "mlm-embed --prompt", "mlm-rect --site x --site y --to u --to",
-    "mlm-traps --certify", "mlm-exact --vocab", "mlm-basins --clusters 2 --summary --start", "mlm-embed --text-field"])
+    "mlm-traps --certify", "mlm-exact --allow", "mlm-basins --clusters 2 --summary --start-field",
+    "mlm-embed --text-field"])
 @pytest.mark.parametrize("locale", ["C.UTF-8", "C"])
 def test_a_value_that_is_not_utf_8_is_a_usage_error(sh, line, locale):
     done = sh(f"echo 'the cat' | {line} $'\\xff\\xe9'", LC_ALL=locale)

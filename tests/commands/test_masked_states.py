@@ -1,4 +1,4 @@
-"""States of --init mask whose sites are not all drawn yet: counted, told of once, and no text anywhere."""
+"""States of --start mask whose sites are not all drawn yet: counted, told of once, and no text anywhere."""
 
 import orjson
 import pytest
@@ -8,7 +8,7 @@ from record_schema import VALIDATOR
 pytestmark = pytest.mark.in_process
 
 PASSAGES = (ROOT / "examples" / "passages.jsonl").read_bytes()
-SHORT = "mlm-sample --init mask --length 8 --sweeps 2 --chains 4 --seed 1"
+SHORT = "mlm-sample --start mask --length 8 --sweeps 2 --chains 4 --seed 1"
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def test_masked_sites_are_counted_in_the_record_and_told_once(run):
 
 def test_scans_that_visit_every_site_leave_none(run):
     sh, _ = run
-    done = sh("mlm-sample --init mask --length 8 --sweeps 1 --scan permutation --chains 2 --seed 1 texts")
+    done = sh("mlm-sample --start mask --length 8 --sweeps 1 --scan permutation --chains 2 --seed 1 texts")
     assert (done.status, done.err) == (0, "")
     assert all("masked" not in state for state in last_states(done.states))
 

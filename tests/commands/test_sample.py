@@ -140,9 +140,9 @@ def test_freeze_and_init(sh):
     assert {state["ids"][0] for state in frozen} == {0}
     assert {state["ids"][1] for state in frozen} == {0, 1, 2}
     starts = [state["ids"] for state in sh("echo 'a b' | mlm-sample -m a.json --seed 1 --chains 300 --steps 0 "
-                                           "--init random").states]
+                                           "--start random").states]
     assert chisquare(np.bincount(np.array(starts) @ [3, 1], minlength=9)).pvalue > 1e-3
-    assert "no mask token" in sh("echo 'a b' | mlm-sample -m a.json --init mask").err
+    assert "no mask token" in sh("echo 'a b' | mlm-sample -m a.json --start mask").err
     for sites, reason in (("0,1", "every site is frozen"), ("2", "names site 2")):
         done = sh(f"echo 'a b' | mlm-sample -m a.json --freeze {sites}")
         assert done.status == 65

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.in_process
 STATES = "printf 'a b\\nc a\\n' | mlm-sample -m a.json -t 0.5,2 --chains 3 --seed 1 --steps 80 --every 1"
 FORMS = {
     "drift": "mlm-drift --threshold 0.3,0.6 embedded",
-    "basins": "mlm-basins --examples topics --start label embedded",
+    "basins": "mlm-basins --examples topics --start-field label embedded",
     "clusters": "mlm-basins --clusters 3 embedded",
     "rect": "mlm-rect -m a.json --rectangles 5 --seed 1 more",
     "path": "mlm-rect --path states",

@@ -62,7 +62,7 @@ def test_traps_of_records_without_a_model(sh):
 
 
 def test_of_two_coupled_chains_one_counts_in_a_summary(sh):
-    """As mlm-couple --emit writes them: equal after their meeting. Trap records are of both."""
+    """As mlm-couple --every writes them: equal after their meeting. Trap records are of both."""
     pairs = [chain(STUCK, name, number, coupled="x+y") for name in ("p", "q") for number in range(2)]
     lines = text(*(line for lines in pairs for line in lines))
     assert len(of(sh("mlm-traps --no-model --min-steps 20 -r 1", stdin=lines))) == 4

@@ -24,6 +24,8 @@ TEXTS = ["", "The cat sat on the mat.", "Caf\u00e9 na\u00efve \u00fcber", "\u65e
          "a[MASK]b [SEP] [PAD]", "\U0001f600 ok \u200b\ufeff\x00 end", "x" * 120, "ab " * 700,
          "don't --- 3.14 #tag\t\n two", "\u0130stanbul \u00df", "\u0627\u0644\u0633\u0644\u0627\u0645",
          "unaffable antidisestablishmentarianism", "[unused1] [UNK] ##ing"]
+AT_THE_LIMIT = ["word " * words for words in (253, 254, 255)]
+"""Texts of one token below the limit of all-MiniLM-L6-v2, which is 256, at it and above it."""
 HEAVY = ("transformers", "sentence_transformers", "scipy", "sklearn", "sympy", "torch._dynamo", "torch._inductor",
          "torch.distributed.tensor", "huggingface_hub", "numpy.testing", "pandas", "rich")
 """Modules that a short command on a plain checkpoint does not import."""
@@ -149,10 +151,15 @@ def test_embeddings_are_equal_bit_for_bit(options, monkeypatch):
     assert not isinstance(slow.model, bert_network.SentenceBert)
     assert fast.describe() == slow.describe()
     assert fast.identity == slow.identity
-    ours, theirs = fast.encode(TEXTS), slow.encode(TEXTS)
+    texts = TEXTS + AT_THE_LIMIT
+    ours, theirs = fast.encode(texts), slow.encode(texts)
     assert (ours.vectors == theirs.vectors).all()
     assert (ours.tokens == theirs.tokens).all()
     assert (ours.truncated == theirs.truncated).all()
+    if "prompt" not in options:
+        assert ours.truncated[-3:].tolist() == [False, False, True]
+    for text in texts[:3]:  # alone in its batch
+        assert (fast.encode([f"{text} alone"]).vectors == slow.encode([f"{text} alone"]).vectors).all()
 
 
 def test_a_sentence_embedder_without_scaling_is_equal_too(tmp_path, monkeypatch):

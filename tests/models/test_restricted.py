@@ -90,7 +90,7 @@ def test_the_law_is_that_of_the_restricted_kernel(sh, tables):
         for v in (0, 1):
             kernel[x, 2 * v + x % 2] += laws[x, v] / 2
             kernel[x, x - x % 2 + v] += laws[4 + x, v] / 2
-    for options, start in (("", [1, 0, 0, 0]), ("--engine plain --init random", [0.25] * 4)):
+    for options, start in (("", [1, 0, 0, 0]), ("--engine plain --start random", [0.25] * 4)):
         states = sh(f"echo 'a a' | mlm-sample -m a.json --allow a,c --seed 3 -c 4000 --steps 3 --every 3 "
                     f"--batch-size 1024 {options}").states
         last = np.array([state["ids"] for state in states if state["step"] == 3]) // 2

@@ -44,7 +44,7 @@ mlm-couple --summarize < times > phase
 echo "a b" | mlm-couple -m a.json --lag 5 --pairs 60 --max-steps 1000 -t 0.5,1 --seed 1 | mlm-couple --summarize > lag
 mlm-drift < embedded > drift
 mlm-drift --summary --threshold 0.4 < embedded > hits
-mlm-basins --examples topics --reject 0 --summary --start topic < embedded > basins
+mlm-basins --examples topics --reject 0 --summary --start-field topic < embedded > basins
 mlm-basins --examples topics --reject 0 --keep-embedding < embedded > plane
 echo "a b c a" | mlm-sample -m copies.json -t 0.8 --steps 500 --on-change --seed 2 > spacetime
 mlm-traps -m copies.json --min-steps 40 --radius 1 spacetime > spacetime-traps

@@ -47,7 +47,7 @@ def test_the_files_are_sound_in_their_shell(shell):
 
 
 @pytest.mark.parametrize(("command", "words", "expected"), [
-    ("mlm-sample", "mlm-sample --st", {"--steps", "--strict"}),
+    ("mlm-sample", "mlm-sample --st", {"--start", "--steps", "--strict"}),
     ("mlm-sample", "mlm-sample --scan perm", {"permutation"}),
     ("mlm-traps", "mlm-traps --draw ", {"copies", "texts"}),
     ("mlm-traps", "mlm-traps certify --s", {"--seed", "--scan-tokens", "--strict"}),
@@ -55,6 +55,8 @@ def test_the_files_are_sound_in_their_shell(shell):
     ("mlm-sample", "mlm-sample --en", {"--engine"}),
     ("mlm-plot", "mlm-plot --kind re", {"rectangles", "residence"}),
     ("mlm-drift", "mlm-drift --te", set()),
+    ("mlm-show", "mlm-show --help", {"--help", "--help-all"}),
+    ("mlm-exact", "mlm-exact --vo", set()),
 ])
 def test_bash_completes(sh, command, words, expected):
     """The file is sourced, its function called as bash calls it."""

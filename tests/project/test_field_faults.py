@@ -49,7 +49,7 @@ def test_no_command_makes_a_special_token(made, tmp_path):
                                               tmp_path).of("state")[1:]]
     found += [token for record in answer("rect -m copy --seed 1 --draw uniform --rectangles 250 --no-noise", text,
                                          tmp_path).of("rectangle") for token in record["tokens"][2:]]
-    found += [token for state in answer("couple -m copy --seed 1 --start random --pairs 20 --max-steps 30 --emit 5",
+    found += [token for state in answer("couple -m copy --seed 1 --start random --pairs 20 --max-steps 30 --every 5",
                                         text, tmp_path).of("state") for token in state["ids"]]
     found += [token for record in answer("traps -m copy --find --max-sweeps 2", text, tmp_path).of("trap")
               for token in record["ids"]]
@@ -71,7 +71,7 @@ def test_words_are_one_piece_of_the_vocabulary_or_refused_by_every_option(made, 
     assert all(repr(lm.decode([piece])) in str(caught.value) for piece in pieces)
     for command, status in (("rect --site 1 --to xylophonist --site 3 --to cat", 65),
                             ("sample --allow cat,xylophonist", 2), ("couple --start random --allow xylophonist", 2),
-                            ("exact --vocab the,xylophonist", 2), ("traps --certify xylophonist", 2)):
+                            ("exact --allow the,xylophonist", 2), ("traps --certify xylophonist", 2)):
         name, _, rest = command.partition(" ")
         done = answer(f"{name} -m copy {rest}", TEXT.encode(), tmp_path)
         assert done.status == status
@@ -246,7 +246,7 @@ def test_a_conditional_that_is_not_finite_ends_its_record_alone(tmp_path, monkey
         return rows
 
     monkeypatch.setattr(TableText, "log_probs", spoilt)
-    command = MODELS[name].format("e.json").replace("--top 2 --sites 0,1", "--vocab the,b,c --sites 0")
+    command = MODELS[name].format("e.json").replace("--top 2 --sites 0,1", "--allow the,b,c --sites 0")
     command = command.replace("--start random", "--lag 1").replace("--contexts", "--draw texts --contexts")
     done = answer(command, b"the the\nthe c\nb b\n", tmp_path)
     assert done.status == 65

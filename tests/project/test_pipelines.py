@@ -97,7 +97,8 @@ def test_both_engines_give_the_same_states_on_the_bundled_model(sh, passages):
 
 
 def test_masks_as_a_start_grow_into_text(sh, passages):
-    states = sh("head -n 1 passages.jsonl | mlm-sample --init mask --freeze 0,1 --length 10 --sweeps 6 --seed 1").states
+    states = sh("head -n 1 passages.jsonl | mlm-sample --start mask --freeze 0,1 --length 10 --sweeps 6 "
+                "--seed 1").states
     assert states[0]["text"].count("[MASK]") == 8
     assert "[MASK]" not in states[-1]["text"]
     assert states[0]["ids"][:2] == states[-1]["ids"][:2]

@@ -27,7 +27,7 @@ CHAINS = "states", f"sample {MODEL} --seed 1 --steps 60 --every 1 -c 2 -t 0,0.5,
 # Which input, which command; `texts` is TEXTS, `states` what CHAINS gives, the others are made of it.
 RUNS = [
     ("texts", f"sample {MODEL} --seed 1 --steps 40 --on-change --scan systematic --freeze 0"),
-    ("texts", "sample -m b.json --seed 1 --sweeps 3 --init mask"),
+    ("texts", "sample -m b.json --seed 1 --sweeps 3 --start mask"),
     ("texts", f"rect {MODEL} --seed 1 --rectangles 3"),
     ("texts", f"rect {MODEL} --seed 1 --no-noise --draw uniform --tau 2"),
     ("texts", "rect -m zero.json --seed 1 --draw uniform"),
@@ -43,10 +43,10 @@ RUNS = [
     ("texts", "influence -m zero.json --seed 1"),
     ("texts", f"influence {MODEL} --seed 1 -t 0.2,1 --summary"),
     ("texts", f"influence {MODEL} --seed 1 --summary --keep-mb 0"),
-    ("texts", f"exact {MODEL} --top 3 -t 0,0.5,1 --influences --compare states"),
+    ("texts", f"exact {MODEL} --top 3 -t 0,0.5,1 --matrix --compare states"),
     ("texts", f"exact {MODEL} --top 2 --sites 0"),
     ("texts", f"couple {MODEL} --seed 1 --max-steps 2 --pairs 3 -t 0.2,2"),
-    ("texts", f"couple {MODEL} --seed 1 --start perturb:1 --max-steps 90 --emit 30"),
+    ("texts", f"couple {MODEL} --seed 1 --start perturb:1 --max-steps 90 --every 30"),
     ("texts", f"couple {MODEL} --seed 1 --start random --lag 3 --max-steps 9 --pairs 4"),
     ("pairs", "couple --summarize"),
     ("lagged", "couple --summarize"),
@@ -65,7 +65,7 @@ RUNS = [
     ("embedded", "basins --examples topics"),
     ("embedded", "basins --examples topics --reject 0.99 --keep-embedding"),
     ("embedded", "basins --examples topics --summary"),
-    ("embedded", "basins --clusters 2 --summary --start topic --min-visit 2"),
+    ("embedded", "basins --clusters 2 --summary --start-field topic --min-steps 2"),
     ("few", "embed"),
 ]
 

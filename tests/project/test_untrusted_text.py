@@ -26,7 +26,7 @@ TABLES = {
          "coupling": HOSTILE, "start": HOSTILE, "replicas": 2, "lag": lag, "meeting": 3, "max_steps": 9,
          "last_change": 2, "wasserstein": [1, 0]} for tau in (1.0, 2.0) for n in (2, 3) for lag in (0, 1)],
     "traps --summary --table --no-model --min-steps 1": [STATE, {**STATE, "step": 9}],
-    "basins --examples topics --summary --table --start label": [STATE, {**STATE, "step": 2}],
+    "basins --examples topics --summary --table --start-field label": [STATE, {**STATE, "step": 2}],
     "basins --clusters 2 --summary --table": [STATE, {**STATE, "step": 2, "embedding": [-1.0, 2.0]}],
     "plot --terminal --kind drift": [{**STATE, "step": step, "drift": step / 9} for step in range(9)],
     "show": [{"type": "run", "run": HOSTILE, "command": HOSTILE}, STATE, {**STATE, "step": 2, "basin": HOSTILE},

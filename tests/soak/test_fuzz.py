@@ -27,7 +27,7 @@ SECONDS = 600
 """Of the long run, all commands together."""
 COMMANDS = [
     "sample -m a.json --seed 1 --steps 3 --every 1 -t 0,1",
-    "sample -m a.json --seed 1 --steps 3 --on-change -c 2 --length 2 --init random",
+    "sample -m a.json --seed 1 --steps 3 --on-change -c 2 --length 2 --start random",
     "sample -m a.json --seed 1 --steps 3 --every 1 --csv",
     "embed",
     "embed --pca 1 --encoding base64",
@@ -43,7 +43,7 @@ COMMANDS = [
     "influence -m a.json --seed 1 --table",
     "exact -m a.json --top 3 --compare in",
     "exact -m a.json --top 3 --compare in --table",
-    "couple -m a.json --seed 1 --max-steps 3 --emit 1",
+    "couple -m a.json --seed 1 --max-steps 3 --every 1",
     "couple -m a.json --seed 1 --max-steps 3 --start random --lag 1",
     "couple --summarize",
     "couple --summarize --table",
@@ -52,8 +52,8 @@ COMMANDS = [
     "traps --no-model --min-steps 1 --radius 0 --summary --table",
     "traps -m a.json --find --length 2",
     "basins --examples topics",
-    "basins --clusters 2 --summary --start label",
-    "basins --examples topics --summary --table --min-visit 1",
+    "basins --clusters 2 --summary --start-field label",
+    "basins --examples topics --summary --table --min-steps 1",
     "plot --terminal",
     *(f"plot --terminal --kind {kind}" for kind in ("drift", "rectangles", "residence", "times", "plane")),
 ]

@@ -16,7 +16,7 @@ from conftest import PATH
 pytestmark = pytest.mark.usefixtures("tables")
 COMMANDS = {
     "mlm-sample": "mlm-sample -m a.json -t 0.5,1 -c 3 --steps 600 --every 1 --seed 3 in",
-    "mlm-couple": "mlm-couple -m a.json -t 0.2,1 --start random --pairs 30 --max-steps 300 --emit 10 --seed 3 in",
+    "mlm-couple": "mlm-couple -m a.json -t 0.2,1 --start random --pairs 30 --max-steps 300 --every 10 --seed 3 in",
 }
 SIGNALS = {"kill": signal.SIGKILL, "terminate": signal.SIGTERM, "interrupt": signal.SIGINT}
 STATUSES = {"kill": {-9}, "terminate": {143, -15}, "interrupt": {130, -2}, "full": {74}}

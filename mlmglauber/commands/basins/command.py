@@ -6,6 +6,7 @@ import click
 
 from mlmglauber.commands.basins.options import BasinsOptions
 from mlmglauber.commands.shared.command import record_command
+from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Real
@@ -23,12 +24,12 @@ DESCRIPTION = (
 
 EXAMPLES = """\
   mlm-sample --chains 4 starts.jsonl | mlm-embed | mlm-basins --examples topics.jsonl | jq .basin
-  mlm-sample starts.jsonl | mlm-embed | mlm-basins --examples topics.jsonl --summary --start label --table
+  mlm-sample starts.jsonl | mlm-embed | mlm-basins --examples topics.jsonl --summary --start-field label --table
   mlm-basins --clusters 8 --summary embedded.jsonl | jq 'select(.over == "group").transitions'"""
 
 GROUPS = (
     Group("Regions", "examples clusters", "method reject seed"),
-    Group("Output", "start", "min-visit draws keep-embedding"),
+    Group("Output", "start-field", "min-steps draws keep-embedding"),
 )
 
 
@@ -42,16 +43,17 @@ GROUPS = (
               help="A state is in no region if its likeliest one has a probability below P.")
 @click.option("--keep-embedding", is_flag=True, help="Keep `embedding` in the records.")
 @summary_option("Write summaries in place of the records.")
-@click.option("--start", metavar="FIELD",
+@click.option("--start-field", "start", cls=AliasedOption, aliases=["--start"], metavar="FIELD",
               help="With --summary, the field with the start of a chain, such as label. Default: the region of its "
                    "first state.")
-@click.option("--min-visit", type=click.IntRange(0), default=0, show_default=True, metavar="N",
-              help="With --summary, ignore visits of fewer than N steps.")
+@click.option("--min-steps", "min_visit", cls=AliasedOption, aliases=["--min-visit"], type=click.IntRange(0),
+              default=0, show_default=True, metavar="N", help="With --summary, ignore visits of fewer than N steps.")
 @click.option("--draws", type=click.Path(), metavar="FILE",
               help="With --summary, texts or embedded records that represent independent draws; the share of them in "
                    "each region is the expected share of a chain's steps.")
 @table_options(summary=True)
-@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of --clusters.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, metavar="N",
+              help="Seed of --clusters.")
 @click.option("-m", "--model", default="all-MiniLM-L6-v2", show_default=True, envvar="MLM_EMBEDDER", show_envvar=True,
               metavar="NAME", help="The model of mlm-embed, for examples and draws that are not embedded yet.")
 @device_options
@@ -60,7 +62,7 @@ def basins(io: Filter, options: BasinsOptions) -> None:
     if (options.examples is None) == (options.clusters is None):
         raise click.UsageError("give either --examples FILE or --clusters K")
     if not options.summary:
-        for name, value in (("start", options.start), ("draws", options.draws), ("min-visit", options.min_visit)):
+        for name, value in (("start-field", options.start), ("draws", options.draws), ("min-steps", options.min_visit)):
             if value:
                 raise click.UsageError(f"--{name} needs --summary; add it")
     if options.clusters and options.draws:

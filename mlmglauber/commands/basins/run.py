@@ -104,7 +104,7 @@ def _series(record: Record, field: str | None, run: ChainRun) -> RegionSeries:
     tau, n = tau_and_n(record)
     start = None if field is None else record.get(field)
     if start is not None and not isinstance(start, str):
-        raise RecordError(f'"{field}" is {json_kind(start)}, not a string; correct it, or leave --start out')
+        raise RecordError(f'"{field}" is {json_kind(start)}, not a string; correct it, or leave --start-field out')
     coupled = record.get("coupled")
     return RegionSeries(record.get("run"), record.get("id"), record.get("chain"), tau, n, start, run.law,
                         bool(run.shows_all), None if coupled is None else str(coupled))

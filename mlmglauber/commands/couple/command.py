@@ -7,6 +7,7 @@ import click
 
 from mlmglauber.commands.couple.options import DEFAULT_HORIZON, CoupleOptions, refuse_pairs
 from mlmglauber.commands.shared.command import record_command
+from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Numbers, Real, Temperatures
@@ -34,7 +35,7 @@ EXAMPLES = """\
 
 GROUPS = (
     Group("Chains", "tau length start pairs lag max-steps seed", "horizon burn-in coupling replicas allow cache-mb"),
-    Group("Output", "resume", "emit budget eps"),
+    Group("Output", "resume", "every budget eps"),
 )
 
 
@@ -69,9 +70,9 @@ class Start(click.ParamType[str]):
               help="Keep the first N tokens of each text; each of several is run. Shorter texts are skipped and "
                    "counted.")
 @click.option("--start", type=Start(), metavar="KIND",
-              help="Where the chains start. pair, the default: two consecutive inputs; random: an input and random "
-                   "tokens; burned: an input after two independent burn-ins; perturb:K: an input and its copy with K "
-                   "sites redrawn; text, the default with --lag: the input.")
+              help="First states. pair, the default: two consecutive inputs; random: an input and random tokens; "
+                   "burned: an input after two independent burn-ins; perturb:K: an input and its copy with K sites "
+                   "redrawn; text, the default with --lag: the input.")
 @click.option("-p", "--pairs", type=click.IntRange(1), metavar="P",
               help="Number of pairs of each input, 1 by default; with --start pair the maximum number of pairs in all. "
                    "Each is run at every temperature and length.")
@@ -87,7 +88,7 @@ class Start(click.ParamType[str]):
               help="Maximum number of steps of a pair; then it is censored.")
 @click.option("--horizon", type=Real(0, min_open=True), metavar="C",
               help=f"Maximum number of steps of a pair in units of n ln n. Default: {DEFAULT_HORIZON:g}.")
-@click.option("--emit", type=click.IntRange(1), metavar="N",
+@click.option("--every", "emit", cls=AliasedOption, aliases=["--emit"], type=click.IntRange(1), metavar="N",
               help="Also write the states of both chains every N steps, to the end, even after they have met.")
 @click.option("--allow", metavar="WORD[,WORD]...",
               help="Draw only these tokens, each one piece of the vocabulary; their probabilities are renormalised.")

@@ -41,7 +41,8 @@ OWN_FIELDS = ("truncated", "text_tokens", "embedding_reason")
 @click.option("-m", "--model", default="all-MiniLM-L6-v2", show_default=True, envvar="MLM_EMBEDDER", show_envvar=True,
               metavar="NAME", help="Sentence-transformers model: a name or a directory.")
 @click.option("--encoding", type=click.Choice(["float", "base64"]), default="float", show_default=True,
-              help="A list of numbers, or base64 of little-endian float32: smaller, and ten times faster to read.")
+              help="Write a list of numbers, or base64 of little-endian float32, which is smaller and ten times faster "
+                   "to read.")
 @click.option("--dims", type=click.IntRange(1), metavar="K", help="Keep the first K dimensions.")
 @click.option("--normalize", is_flag=True, help="Scale each embedding to length 1.")
 @click.option("--prompt", metavar="TEXT", help="Put TEXT before each text, as it stands.")

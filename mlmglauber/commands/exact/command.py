@@ -7,6 +7,7 @@ import click
 
 from mlmglauber.commands.exact.options import ExactOptions
 from mlmglauber.commands.shared.command import record_command
+from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Real, Sites, Temperatures
@@ -28,21 +29,22 @@ DESCRIPTION = (
 
 EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-exact --top 2 --tau 0.5,1,2
-  mlm-exact --vocab "cat,dog,man" --sites 1,5 passages.txt | jq '[.tau, .tmix, .bound]'
-  mlm-exact --vocab "a,b,c" --compare chains.jsonl texts.txt"""
+  mlm-exact --allow "cat,dog,man" --sites 1,5 passages.txt | jq '[.tau, .tmix, .bound]'
+  mlm-exact --allow "a,b,c" --compare chains.jsonl texts.txt"""
 
 GROUPS = (
-    Group("Chain", "tau vocab top sites length", "max-states"),
-    Group("Output", "likeliest compare", "influences eps"),
+    Group("Chain", "tau allow top sites length", "max-states"),
+    Group("Output", "likeliest compare", "matrix eps"),
 )
 
 
 @click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several.")
-@click.option("--vocab", metavar="WORD[,WORD]...",
-              help="The tokens of every free site, each one piece of the vocabulary.")
+@click.option("--allow", "vocab", cls=AliasedOption, aliases=["--vocab"], metavar="WORD[,WORD]...",
+              help="Restrict each free site to these tokens, each one piece of the vocabulary.")
 @click.option("--top", type=click.IntRange(1), metavar="M",
-              help="The M likeliest tokens of each free site given the rest of the text, including its own token.")
+              help="Restrict each free site to its M likeliest tokens given the rest of the text, including its own "
+                   "token.")
 @click.option("--sites", type=Sites(), metavar="SITES",
               help="The free sites, from 0 on, as in 0,3,5-7; the others keep their tokens. Default: all, or those of "
                    "a state's chain.")
@@ -54,7 +56,8 @@ GROUPS = (
               metavar="EPS", help="Distance to stationarity in the mixing time.")
 @click.option("--likeliest", type=click.IntRange(0), default=5, show_default=True, metavar="K",
               help="Write the K likeliest states.")
-@click.option("--influences", is_flag=True, help="Write the matrix of influences too.")
+@click.option("--matrix", "influences", cls=AliasedOption, aliases=["--influences"], is_flag=True,
+              help="Write the matrix of influences too.")
 @click.option("--compare", type=click.Path(), metavar="FILE",
               help="Compare the exact law with these states of mlm-sample under the same restriction.")
 @table_options()
@@ -63,7 +66,7 @@ GROUPS = (
 def exact(io: Filter, options: ExactOptions) -> None:
     """Solve one text after the other: its conditionals, then its chain at each temperature."""
     if (options.vocab is None) == (options.top is None):
-        raise click.UsageError("give either --vocab or --top")
+        raise click.UsageError("give either --allow or --top")
     from mlmglauber.commands.exact.records import Sampled, records
     from mlmglauber.commands.shared.inputs import Inputs
     from mlmglauber.models.opening import open_model
@@ -102,7 +105,7 @@ def _restriction(inputs: "Inputs", options: ExactOptions, text: "Input") -> "Res
         raise RecordError(f"--sites names site {sites[-1]}, but the text has sites 0 to {n - 1} only; leave it out")
     ids = np.array(text.ids)
     if options.vocab is not None:
-        choices = [tokens_of(inputs.model, options.vocab, "--vocab")] * len(sites)
+        choices = [tokens_of(inputs.model, options.vocab, "--allow")] * len(sites)
     else:
         assert options.top is not None
         choices = likeliest(text.model, ids, sites, options.top)

@@ -50,7 +50,8 @@ GROUPS = (
               help="Memory for the conditionals in which --summary searches for crossings; 0 for no search.")
 @click.option("--length", type=click.IntRange(1), metavar="N",
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")
-@click.option("--freeze", type=Sites(), metavar="SITES", help="Sites that are neither drawn nor changed, as 0,3,5-7.")
+@click.option("--freeze", type=Sites(), metavar="SITES",
+              help="Sites that are neither drawn nor changed, as in 0,3,5-7.")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed of the draws; drawn and recorded when absent.")
 @table_options(summary=True)
 @text_options

@@ -45,7 +45,7 @@ GROUPS = (
 @click.option("--draw", type=click.Choice(["conditional", "uniform", "top"]), default="conditional", show_default=True,
               help="Alternatives: from the conditional at tau 1 without the present token, uniform, or the likeliest.")
 @click.option("-t", "--tau", type=Real(0, min_open=True), default=1.0, show_default=True, metavar="TAU",
-              help="Temperature; delta is exactly that of 1 divided by TAU.")
+              help="Temperature; delta is delta at 1, divided by TAU.")
 @click.option("--noise/--no-noise", default=True, show_default=True,
               help="Compute each rectangle again in another order and padding, to measure rounding.")
 @summary_option("Write summaries in place of the records; the input may hold rectangle records.")

@@ -36,7 +36,7 @@ EXAMPLES = """\
   mlm-sample --on-change --steps 100000 --resume chain.jsonl passages.txt"""
 
 GROUPS = (
-    Group("Chain", "tau steps sweeps chains length seed", "scan init burn-in freeze allow engine cache-mb"),
+    Group("Chain", "tau steps sweeps chains length seed", "scan start burn-in freeze allow engine cache-mb"),
     Group("Output", "every on-change resume", "pll json from-run check"),
 )
 
@@ -57,7 +57,8 @@ GROUPS = (
               help="Number of steps before the first state is written.")
 @click.option("--scan", type=click.Choice(SCANS), default="random",
               show_default=True, help="How the next site is chosen.")
-@click.option("--init", type=click.Choice(INITS), default="text", show_default=True,
+@click.option("--start", "init", cls=AliasedOption, aliases=["--init"], type=click.Choice(INITS), default="text",
+              show_default=True,
               help="The first state: the text, all masked, or tokens drawn uniformly.")
 @click.option("--length", type=click.IntRange(1), metavar="N",
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")

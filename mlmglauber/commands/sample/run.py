@@ -153,14 +153,14 @@ class TextChains:
         self.write_states()
 
     def _first_state(self, run: SampleRun, ids: list[int], number: int) -> list[int]:
-        """The first state of a chain by --init. Frozen sites keep the tokens of the text."""
+        """The first state of a chain by --start. Frozen sites keep the tokens of the text."""
         if run.options.init == "text":
             return ids
         start = np.array(ids)
         free = np.setdiff1d(np.arange(len(ids)), run.frozen)
         if run.options.init == "mask":
             if self.model.mask_id is None:
-                raise RecordError("the model has no mask token; use --init text or random")
+                raise RecordError("the model has no mask token; use --start text or random")
             start[free] = self.model.mask_id
         else:
             tokens = np.flatnonzero(self.model.allowed)
@@ -198,7 +198,7 @@ class TextChains:
             self.ends.update(chains=1, masked=int(masked > 0), sites=masked)
 
     def _masked(self, ids: list[int]) -> int:
-        """Number of sites of a state that are still masked: those of --init mask that were not drawn yet."""
+        """Number of sites of a state that are still masked: those of --start mask that were not drawn yet."""
         return 0 if self.model.mask_id is None else ids.count(self.model.mask_id)
 
     def _state(self, chain: Chain, run: str, event: Event) -> Record:

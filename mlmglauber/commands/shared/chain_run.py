@@ -14,7 +14,7 @@ from mlmglauber.stream.records import Record
 SCANS = ("random", "permutation", "systematic")
 """The values of --scan of mlm-sample."""
 INITS = ("text", "mask", "random")
-"""The values of --init of mlm-sample."""
+"""The values of --start of mlm-sample."""
 
 
 class ChainLaw(NamedTuple):

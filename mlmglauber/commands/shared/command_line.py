@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from mlmglauber.commands.shared.help_groups import ALL, Group, write_groups
+from mlmglauber.commands.shared.help_groups import ALL, Group, HelpContext, write_groups
 from mlmglauber.commands.shared.process import occupy_streams
 from mlmglauber.stream.errors import ExitStatus
 from mlmglauber.stream.printable import printable
@@ -16,10 +16,14 @@ from mlmglauber.stream.printable import printable
 NARROW, NARROWEST = 52, 24
 """Number of columns of a terminal for which click makes lines that are too long; and the least width of a line here."""
 
+CONTINUED = "      "
+"""Indentation of an example's second and later lines."""
+
 
 class Command(click.Command):
     """A click command with two helps: --help is one screen, --help-all has everything. Usage errors are two lines."""
 
+    context_class = HelpContext
     groups: Sequence[Group] = ()
     """The groups of all options."""
 
@@ -31,12 +35,23 @@ class Command(click.Command):
         """Paragraphs that say what the command does."""
         return self.help or ""
 
+    def examples(self, ctx: click.Context) -> str:
+        """Command lines that show how the command is used, each on a line."""
+        return self.epilog or ""
+
     def get_help(self, ctx: click.Context) -> str:
         """The help, also for terminals that are narrower than click's least width."""
         columns = shutil.get_terminal_size().columns
         if columns < NARROW:
             ctx.terminal_width = max(columns, NARROWEST)
         return super().get_help(ctx)
+
+    def get_help_option(self, ctx: click.Context) -> click.Option | None:
+        """click's option, with words that say which options it shows."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.help = "Show the options of daily use and exit."
+        return option
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The description; in the short help its first paragraph."""
@@ -49,7 +64,8 @@ class Command(click.Command):
         write_groups(self.groups, self.shown_options(ctx), ctx, formatter)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        formatter.write(f"\nExamples:\n\n{self.epilog}\n\n")
+        lines = [fitted(line, formatter.width) for line in self.examples(ctx).splitlines()]
+        formatter.write("\n".join(["", "Examples:", "", *lines, "", ""]))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse as click does, but refuse an option with a list that is given twice: click drops the first list."""
@@ -103,6 +119,19 @@ class AliasedOption(click.Option):
             super().add_to_parser(parser, ctx)
         finally:
             self.opts = shown
+
+
+def fitted(line: str, width: int) -> str:
+    """A command line broken after pipes, where it is longer than `width`; the shell reads it in the same way."""
+    lines = [""]
+    for part in line.split(" | "):
+        longer = f"{lines[-1]} | {part}" if lines[-1] else part
+        if not lines[-1] or len(longer) + len(" |") <= width:
+            lines[-1] = longer
+        else:
+            lines[-1] += " |"
+            lines.append(f"{CONTINUED}{part}")
+    return "\n".join(lines)
 
 
 def takes_list(option: click.Option) -> bool:

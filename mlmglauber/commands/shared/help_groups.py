@@ -1,5 +1,6 @@
 """Groups of options: --help shows those of daily use, --help-all shows all of them."""
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -8,8 +9,34 @@ import click
 ALL = f"{__name__}.all"
 """Key of the context's `meta` that is set when all options are to be shown."""
 
+INDENT = 2
+"""Columns before the names of an option."""
+
 SHARE = 3
 """The help of an option begins on the line of its names if these are at most the SHARE-th part of the width."""
+
+
+SPACE, HYPHEN = "\xa0", "\u2011"
+"""Characters at which no line is broken; HelpFormatter puts them where a break would read badly, and takes them out."""
+
+
+class HelpFormatter(click.HelpFormatter):
+    """Breaks no line within a word with a hyphen, such as mlm-sample, or within a default, such as [default: 1]."""
+
+    def write_text(self, text: str) -> None:
+        super().write_text(_unbroken(text))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], *args: Any, **kwargs: Any) -> None:
+        super().write_dl([(name, _unbroken(text)) for name, text in rows], *args, **kwargs)
+
+    def getvalue(self) -> str:
+        return super().getvalue().replace(SPACE, " ").replace(HYPHEN, "-")
+
+
+class HelpContext(click.Context):
+    """The context of a command whose help HelpFormatter writes."""
+
+    formatter_class = HelpFormatter
 
 
 class Group(NamedTuple):
@@ -71,7 +98,7 @@ def write_groups(groups: Sequence[Group], options: Iterable[click.Option], conte
     sections: list[tuple[str, list[tuple[str, str]]]] = []
     for group in groups:
         names = f"{group.daily} {group.more if whole else ''}".split()
-        entries = [_entry(by_name[name], context, whole) for name in names if name in by_name]
+        entries = [_entry(by_name[name], context, whole, formatter.width - INDENT) for name in names if name in by_name]
         rows = [entry for entry in entries if entry is not None]
         if rows:
             sections.append((group.title, rows))
@@ -82,10 +109,28 @@ def write_groups(groups: Sequence[Group], options: Iterable[click.Option], conte
             formatter.write_dl([(name.ljust(width), text) for name, text in rows], col_max=width)
 
 
-def _entry(option: click.Option, context: click.Context, whole: bool) -> tuple[str, str] | None:
-    """The names of an option and its help; None for a hidden option. Only the whole help tells ranges and variables."""
+def _entry(option: click.Option, context: click.Context, whole: bool, width: int) -> tuple[str, str] | None:
+    """The names of an option and its help; None for a hidden option. Only the whole help tells ranges and variables.
+
+    Choices that do not fit into `width` columns beside the names stand in the help.
+    """
     record: Any = option.get_help_record(context)
-    if record is None or whole:
-        return record  # type: ignore[no-any-return]
-    default = f"  [default: {option.default}]" if option.show_default and option.default is not None else ""
-    return record[0], f"{option.help or ''}{default}"
+    if record is None:
+        return None
+    names, text = record
+    extra = text.removeprefix(option.help or "")
+    if not whole:
+        extra = f"  [default: {option.default}]" if option.show_default and option.default is not None else ""
+    text = option.help or ""
+    if isinstance(option.type, click.Choice) and len(names) > width:
+        word = name_of(option).rpartition("-")[2].upper()
+        names = f"{names.partition('[')[0]}{word}"
+        *first, last = option.type.choices
+        text = f"{text} {word} is {', '.join(first)} or {last}."
+    return names, f"{text}{extra}"
+
+
+def _unbroken(text: str) -> str:
+    """The text with SPACE and HYPHEN where its lines must not be broken."""
+    text = re.sub(r"(?<=[\w-])-(?=\w)", HYPHEN, text)
+    return re.sub(r"\[(default|env var): [^]]{,24}\]", lambda match: match[0].replace(" ", SPACE), text)

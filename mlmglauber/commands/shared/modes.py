@@ -90,9 +90,9 @@ class ModeCommand(Command):
                                      f"{next(iter(self.modes))}, which runs where no mode is named.")
         super().format_options(ctx, formatter)
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        examples = self._mode(ctx).examples if __name__ in ctx.meta else self.epilog
-        formatter.write(f"\nExamples:\n\n{examples}\n\n")
+    def examples(self, ctx: click.Context) -> str:
+        """Those of the mode, if one is named."""
+        return self._mode(ctx).examples if __name__ in ctx.meta else super().examples(ctx)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The options of the mode."""

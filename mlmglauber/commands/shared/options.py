@@ -103,7 +103,7 @@ exact_option = click.option(
 
 device_options = _all(
     click.option("--device", default="auto", show_default=True, envvar="MLM_DEVICE", show_envvar=True,
-                 metavar="DEVICE", help="auto, cpu, cuda or cuda:N."),
+                 metavar="DEVICE", help="Device of the model: auto, cpu, cuda or cuda:N."),
     click.option("--revision", metavar="REV", help="Revision of a model on the hub."),
     click.option("--trust-remote-code", is_flag=True, help="Run code that comes with the model."),
     click.option("--allow-pickle", is_flag=True, help="Load weights from pickles, which can run code."),
@@ -147,12 +147,12 @@ def table_options(summary: bool = False) -> Decorator:
 
     summary: whether the command has --summary, which each of them turns on and which is a table on a terminal.
     """
-    what = "Write a table for people instead of records" + (
-        "; without it a summary is a table on a terminal only. Implies --summary." if summary else ".")
+    what = ("Write summaries as a table, the default on a terminal; implies --summary." if summary else
+            "Write a table for people instead of records.")
     options = [
         click.option("--table/--no-table", default=None, help=what),
-        click.option("--csv", is_flag=True, help="The table as CSV, with all digits."),
-        click.option("--md", is_flag=True, help="The table in Markdown."),
+        click.option("--csv", is_flag=True, help="Write the table as CSV, with all digits."),
+        click.option("--md", is_flag=True, help="Write the table in Markdown."),
     ]
     return _all(*options)
 

@@ -43,7 +43,7 @@ GROUPS = (
               help="On a terminal, rewrite the texts in place, each chain in a pane of its own. Space pauses, arrows "
                    "step back and forward, q ends.")
 @click.option("--fps", type=Real(0.01, 1000), metavar="N",
-              help=f"With --follow, states a second of each chain. Default: {FPS:g}.")
+              help=f"With --follow, show N states of each chain a second. Default: {FPS:g}.")
 @click.option("--log", is_flag=True, help="Write one line for each change: step, site, old and new word, and the "
               "log-probability of the new token in nats.")
 @click.option("--diff", is_flag=True, help="Compare with the first state of the chain, and write only what differs.")

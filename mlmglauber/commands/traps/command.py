@@ -95,8 +95,8 @@ MODES = {
 @click.option("--contexts", type=click.IntRange(1), default=16, show_default=True, metavar="C",
               help="Number of states for each number of copies.")
 @click.option("--draw", type=click.Choice(["copies", "texts"]), default="copies", show_default=True,
-              help="How these states are made: n copies of which some are replaced by tokens from the conditionals, or "
-                   "texts in which copies are put at random sites.")
+              help="How the states of --contexts are made: n copies of which some are replaced by tokens from the "
+                   "conditionals, or texts in which copies are put at random sites.")
 @click.option("--candidates", type=click.IntRange(1), default=256, show_default=True, metavar="N",
               help="With --scan-tokens, choose among the N most likely tokens of the texts.")
 @click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",

@@ -71,7 +71,7 @@ def overview() -> str:
     lines += ["", f"  {'doctor':<{width}}  show versions, device and what is missing in this installation",
               f"  {'examples':<{width}}  print the folder with example texts and scripts",
               f"  {'schema':<{width}}  print the path of the JSON Schema of the records", "",
-              "'mlm COMMAND --help' shows the options of a command, 'man mlm-COMMAND' its manual."]
+              "'mlm COMMAND --help' shows the options of daily use, --help-all all options, 'man mlm-COMMAND' more."]
     return "\n".join(lines)
 
 

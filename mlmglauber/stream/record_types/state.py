@@ -19,7 +19,7 @@ from mlmglauber.stream.record_types.fields import (
 @rules({"dependentRequired": {"site": ["old", "new", "changed"], "logp_old": ["site", "logp_new"],
                               "basin": ["basin_p"]}})
 class StateRecord(TypedDict):
-    """Written by mlm-sample and by mlm-couple --emit; log-probabilities in nats."""
+    """Written by mlm-sample and by mlm-couple --every; log-probabilities in nats."""
 
     type: Literal["state"]
     run: Digest
