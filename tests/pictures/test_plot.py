@@ -199,7 +199,8 @@ def test_every_picture_can_be_drawn_with_characters(pictures, name):
 @pytest.mark.parametrize("name", PICTURES)
 def test_axes_have_units(pictures, name):
     """A quantity with its unit in brackets, or one that has none."""
-    pure = ("time / (n ln n)", "share of", "stationary probability", "bound on total", "α (", "token ", "basin visited", "site, with")
+    pure = ("time / (n ln n)", "share of", "stationary probability", "bound on total", "α (", "token ", "basin visited",
+            "site, with")
     assert pictures[name].panels
     for panel in pictures[name].panels:
         for axis in (panel.x, panel.y):
