@@ -1,4 +1,4 @@
-"""docs/pictures.md: a section, a picture and a command for every kind, and the commands are those of docs/pictures.sh."""
+"""docs/pictures.md: a section, a picture and a command for every kind; the commands are those of docs/pictures.sh."""
 
 import re
 
