@@ -81,6 +81,8 @@ def figure(picture: Picture, style: str = "default", width: float = WIDTH,
                 fitted += [(place, each) for layer in layers for each in layer.fitted]
             _bars(part, drawn, layout)
         _settle(made, fitted)
+        if side > 1:
+            _align(made, parts, len(rows))
     return made
 
 
@@ -200,6 +202,27 @@ def _settle(made: "Figure", fitted: Sequence[tuple["Axes", Fitted]]) -> None:
         room = abs(right - left) * 72 / made.dpi - each.margin
         form = next((form for form in each.forms if size(form, each.artist.get_fontsize()) <= room), "")
         each.artist.set_text(form)
+
+
+def _align(made: "Figure", parts: Sequence[Any], rows: int) -> None:
+    """Give the axes of a row that stand side by side, and their colour bars, the same top and bottom."""
+    made.draw_without_rendering()
+    made.set_layout_engine("none")
+    places = {axes: axes.get_position(original=True) for part in parts for axes in part.axes}
+    bottoms, tops = {}, {}
+    for row in range(rows):
+        beside = [places[part.axes[row]] for part in parts if row < len(part.axes) and not _is_bar(part.axes[row])]
+        bottom, top = max(place.y0 for place in beside), min(place.y1 for place in beside)
+        bottoms |= {place.y0: bottom for place in beside}
+        tops |= {place.y1: top for place in beside}
+    for axes, place in places.items():
+        bottom, top = (ends[min(ends, key=lambda end: abs(end - at))] for ends, at in ((bottoms, place.y0),
+                                                                                    (tops, place.y1)))
+        axes.set_position((place.x0, bottom, place.width, top - bottom))
+
+
+def _is_bar(axes: Any) -> bool:
+    return axes.get_label() == "<colorbar>"
 
 
 def _log_ticks(drawn: Any, low: float, high: float) -> None:

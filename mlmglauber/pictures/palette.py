@@ -52,7 +52,7 @@ class Style(NamedTuple):
 
 
 STYLES = {"default": Style(7.0, 7.0, 8.0, DPI, svg_text=False), "paper": Style(8.0, 8.0, 8.0, 600, svg_text=True)}
-"""The styles by name: SVG that looks the same everywhere, or 8 points throughout and letters that stay letters."""
+"""The styles by name: SVG that looks the same everywhere, or 8 points at axes and in legends, and SVG with text."""
 
 
 class Look(NamedTuple):

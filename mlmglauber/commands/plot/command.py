@@ -51,7 +51,7 @@ GROUPS = (
               "a part of its title, as in 2,1.")
 @click.option("--title", metavar="TEXT", help="Write this above all panels.")
 @click.option("--style", type=click.Choice(list(STYLES)), default="default", show_default=True,
-              help="paper: all letters of 8 points, text in SVG that stays text, PNG of 600 dots an inch.")
+              help="paper: axes and legends in 8 points, text in SVG that stays text, PNG of 600 dots an inch.")
 @click.option("--width", type=Real(WIDTHS[0], WIDTHS[1]), metavar="INCHES",
               help="Width of the picture.  [default: 3.375, a column; panels of 3 inches or more stand side by side]")
 @click.option("--dpi", type=click.IntRange(20, 1200), metavar="DOTS",
