@@ -209,7 +209,8 @@ def _align(made: "Figure", parts: Sequence[Any], rows: int) -> None:
     made.draw_without_rendering()
     made.set_layout_engine("none")
     places = {axes: axes.get_position(original=True) for part in parts for axes in part.axes}
-    bottoms, tops = {}, {}
+    bottoms: dict[float, float] = {}
+    tops: dict[float, float] = {}
     for row in range(rows):
         beside = [places[part.axes[row]] for part in parts if row < len(part.axes) and not _is_bar(part.axes[row])]
         bottom, top = max(place.y0 for place in beside), min(place.y1 for place in beside)
@@ -222,7 +223,7 @@ def _align(made: "Figure", parts: Sequence[Any], rows: int) -> None:
 
 
 def _is_bar(axes: Any) -> bool:
-    return axes.get_label() == "<colorbar>"
+    return bool(axes.get_label() == "<colorbar>")
 
 
 def _log_ticks(drawn: Any, low: float, high: float) -> None:

@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import orjson
 import pytest
 from conftest import ROOT
+from same_records import assert_same_records
 
 from mlmglauber.commands.report.command_lines import command_line, grouped
 from mlmglauber.commands.report.texts import BestOf
@@ -120,7 +121,7 @@ def test_the_command_lines_of_a_page_make_the_same_chains(experiment):
     sh, content = experiment
     line = next(line for line in Page(content).text.splitlines() if line.startswith("mlm-sample --"))
     again = sh(f"{PASSAGES} > TEXTS; {line}")
-    assert again.records == [orjson.loads(one) for one in (sh.folder / "states.jsonl").read_bytes().splitlines()]
+    assert_same_records(again.out, (sh.folder / "states.jsonl").read_bytes())
 
 
 def test_a_page_asks_for_nothing_and_runs_nothing(experiment):

@@ -75,7 +75,8 @@ class ReportRecords:
     def _state(self, record: Record) -> None:
         tau_and_n(record)
         key = chain_key(record)
-        if (type(record["step"]) is not int or not isinstance(record["text"], str) or type(record["ids"]) is not list
+        if (type(record["step"]) is not int or not isinstance(record["text"], str) or record["n"] < 1
+                or type(record["ids"]) is not list
                 or not all(type(token) is int and abs(token) < 1 << 62 for token in record["ids"])):
             raise ValueError
         for field, low, high in (("drift", 0, 2), ("pll", -1e100, 1)):
