@@ -114,6 +114,7 @@ def test_the_blocks_are_found():
     assert len(BLOCKS["README.md"]) >= 8
     assert [page for page in PAGES if not BLOCKS[page]] == []
     assert {block.mark for page in PAGES for block in BLOCKS[page]} <= {"", *MARKS}
+    assert all("\n\n##" not in block.code for page in PAGES for block in BLOCKS[page]), "a block goes on into the text"
     code = "".join(block.code for page in PAGES for block in BLOCKS[page])
     names = [path.name for path in (ROOT / "bin").glob("mlm-*")]
     for command in (*names, "--dask", "--shard", "jq", "import mlmglauber"):
@@ -175,6 +176,8 @@ def test_tables_have_headings_that_the_commands_write():
     modules = [importlib.import_module(f"mlmglauber.commands.{name.removeprefix('mlm-')}.table")
                for name in build.TABLES]
     known = {column.heading for module in modules for table in module.TABLES for column in table.columns}
+    topics = (ROOT / "examples" / "topics.jsonl").read_bytes().splitlines()
+    known |= {orjson.loads(line)["label"] for line in topics}  # columns of mlm-basins
     rows = [row for page in PAGES for row in re.findall(r"^ {4}┃(.*)┃$", (ROOT / page).read_text(), re.MULTILINE)]
     assert len(rows) >= 8
     for row in rows:
