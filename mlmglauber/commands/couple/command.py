@@ -112,7 +112,7 @@ def couple(io: Filter, options: CoupleOptions) -> None:
         raise click.UsageError("--resume writes to its own file; leave --output out")
     from mlmglauber.commands.couple.run import CoupleRun
 
-    with CoupleRun(io, options) as run, io.reporter.bar("pair records") as progress:
+    with CoupleRun(io, options) as run, io.bar("steps") as progress:
         run.run_jobs(progress)
     if (run.ids or run.too_short) and not run.planned:
         io.reporter.nothing_found = True  # __exit__ has reported why no pair was made

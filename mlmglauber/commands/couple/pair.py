@@ -1,7 +1,6 @@
 """One pair of mlm-couple, from its texts to its record."""
 
 from collections.abc import Sequence
-from math import ceil
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,6 @@ from mlmglauber.dynamics.chain import Chain
 from mlmglauber.dynamics.coupled_chains import CoupledChains, Snapshot, lead_in
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.measures.meeting.lag import distance_at, distance_sums, geometric_steps
-from mlmglauber.measures.statistics.scaling import n_log_n
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import InOrder
@@ -20,8 +18,6 @@ from mlmglauber.stream.records import Record
 
 LEAD = 10_000
 """Maximum number of steps a pair runs before its states are written; bounds the number of waiting states."""
-SWEEPS = 10
-"""Default burn-in of --start burned, in sweeps."""
 
 
 class StartText(NamedTuple):
@@ -61,7 +57,7 @@ class PairJob:
         """
         self.plan, self.model, self.name, self.run, self.options, self.seed = plan, model, name, run, options, seed
         n = len(plan.ids[0])
-        steps = options.max_steps or max(1, ceil((options.horizon or 0) * (n_log_n(n) or 0)))
+        steps, self.work, self.resumed = options.joint_steps(n), options.steps_of(n), 0
         self.group = CoupledChains(
             self._chains(), tau=plan.tau, seed=self.seed, record=f"{n}:{plan.name}",
             number=plan.number, coupling=options.coupling, steps=steps, vocab=model.vocab_size,
@@ -75,9 +71,7 @@ class PairJob:
     def _chains(self) -> list[Chain]:
         """Lead-in chains: each runs the burn-in alone, the first one also the lag."""
         options, plan, n = self.options, self.plan, len(self.plan.ids[0])
-        burn_in = 0
-        if options.start == "burned":
-            burn_in = options.burn_in if options.burn_in is not None else SWEEPS * n
+        burn_in = options.alone(n)
         chains = []
         for replica in range(options.replicas):
             record = f"{n},{replica}:{plan.name}"  # random streams of its own, apart from those of the coupled steps
@@ -86,6 +80,11 @@ class PairJob:
             chains.append(lead_in(first_state(self.model, plan.ids, options, replica, draws), steps, tau=plan.tau,
                                 seed=self.seed, record=record, number=plan.number))
         return chains
+
+    @property
+    def steps(self) -> int:
+        """Number of steps that need no more work; a pair that meets needs no further one."""
+        return self.work if self.finished else self.group.step + sum(chain.step for chain in self.group.chains)
 
     def write_records(self) -> None:
         """Write the states that are due and, at the end, the pair record."""

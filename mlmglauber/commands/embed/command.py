@@ -53,8 +53,9 @@ def embed(io: Filter, options: EmbedOptions) -> None:
     if options.prompt is not None and options.prompt_name is not None:
         raise click.UsageError("--prompt and --prompt-name exclude each other; give one of them")
     run = _EmbedRun(io, options)
-    with io.reporter.bar("records") as progress:
+    with io.bar("records") as progress:
         for batch in io.batches(options.batch_size, plain_text=True):
+            progress.plan(len(batch))
             run.add(batch)
             progress(len(batch))
     run.finish()

@@ -9,6 +9,7 @@ from mlmglauber.commands.influence.options import InfluenceOptions
 from mlmglauber.commands.influence.records import InfluenceTally, allowed_field, context_fields
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, text_exact
+from mlmglauber.commands.shared.progress import Progress
 from mlmglauber.commands.shared.table_output import shown, write_tables
 from mlmglauber.dynamics.glauber import NotFiniteError
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
@@ -22,7 +23,7 @@ from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record
 
 BATCH = 16
-"""Maximum number of texts that share a progress bar."""
+"""Maximum number of texts that are read together."""
 
 
 class InfluenceRun:
@@ -41,13 +42,14 @@ class InfluenceRun:
 
     def run(self) -> None:
         """Answer every text; with --summary write the summaries at the end."""
-        for batch in self.inputs.batches(BATCH):
-            with self.io.reporter.bar("conditionals", sum(map(self._most_rows, batch))) as progress:
+        with self.io.bar("conditionals") as progress:
+            for batch in self.inputs.batches(BATCH):
+                progress.plan(sum(map(self.most_rows, batch)))
                 for text in batch:
                     self.done = 0.0
                     with self.io.guard(text.place):
                         self._answer(text, partial(self._advance, progress))
-                    progress(self._most_rows(text) - self.done)  # equal replacements were computed once
+                    progress(self.most_rows(text) - self.done)  # equal replacements were computed once
                     self.io.output.flush()
         if self.options.summary:
             with self.io.reporter.bar("temperatures") as progress:
@@ -60,11 +62,13 @@ class InfluenceRun:
             for record in summaries:
                 self.io.output.write(record)
 
-    def _advance(self, progress: Advance, rows: float) -> None:
+    def _advance(self, progress: Progress, rows: float) -> None:
         self.done += rows
         progress(rows)
+        progress.made = (progress.made or 0) + rows
 
-    def _most_rows(self, text: Input) -> int:
+    def most_rows(self, text: Input) -> int:
+        """Maximum number of conditionals of one text."""
         n = len(text.ids) - len(self.options.freeze or [])
         return int(max(0, n * (1 + (n - 1) * self.options.replacements)))
 

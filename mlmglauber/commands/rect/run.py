@@ -47,6 +47,7 @@ class _Block:
     def __init__(self, text: Input, named: Sequence[Rectangle | BlockRectangle], sites: Ids, uniforms: Values) -> None:
         self.text, self.rectangles, self.sites, self.uniforms = text, named, sites, uniforms
         self.ids = np.array(text.ids, dtype=np.int64)
+        self.size = len(sites) or len(named)
 
 
 class RectRun:
@@ -64,12 +65,14 @@ class RectRun:
 
     def run(self) -> None:
         size = max(1, texts_at_once(self.options) // (4 * self.options.rectangles))
-        with self.io.reporter.bar("records") as progress:
+        with self.io.bar("rectangles") as progress:
             for batch in self.inputs.batches(1 if size == 1 else size):
-                for blocks in self._blocks(batch):
+                rounds = self._blocks(batch)
+                progress.plan(sum(block.size for blocks in rounds for block in blocks))
+                for blocks in rounds:
                     for _, alike in groupby(blocks, lambda block: id(block.text.model)):
                         self._measure(list(alike))
-                progress(len(batch))
+                    progress(sum(block.size for block in blocks))
                 self.io.output.flush()
         if self.options.summary:
             if self.inputs.model is None and not self.io.types["rectangle"]:

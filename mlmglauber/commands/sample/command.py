@@ -98,7 +98,7 @@ def sample(io: Filter, options: SampleOptions) -> None:
         from mlmglauber.commands.sample.table import StateTally
 
         io.output = tally = StateTally(io.output)
-    with SampleRun(io, options, recorded) as run, io.reporter.bar("records") as progress:
+    with SampleRun(io, options, recorded) as run, io.bar("steps") as progress:
         run.run_jobs(progress)
     if options.check:
         io.output.finish()

@@ -40,6 +40,7 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
     def __init__(self, io: Filter, options: SampleOptions, recorded: RecordedRun | None = None) -> None:
         super().__init__(io, options)
         self.recorded = recorded
+        self.jobs_name = "texts"
         self.left = resume.BEGINNING
         self.frozen = options.freeze or []
 
@@ -103,7 +104,10 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
         tally_unknown(self.io, record, ids)
         check_frozen(self.frozen, len(ids))
         self.ids.add(name)
-        return None if name in self.left.finished else TextChains(self, name, record, ids)
+        if name not in self.left.finished:
+            return TextChains(self, name, record, ids)
+        self.skip_job(self.options.steps_of(len(ids)))
+        return None
 
     def has_room(self, jobs: Collection["TextChains"]) -> bool:
         rows = self.engine.rows if self.model is not None else 1
@@ -135,13 +139,13 @@ class TextChains:
         self.inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
         self.on_change = options.on_change
         every = 0 if self.on_change else options.every or len(ids)
-        steps = options.steps if options.steps is not None else (options.sweeps or 0) * len(ids)
-        self.schedule = OutputSchedule(options.burn_in + steps, every, options.burn_in, options.pll)
+        self.schedule = OutputSchedule(options.last_step(len(ids)), every, options.burn_in, options.pll)
         self.engine = run.engine
         self.with_logp = every <= 1
         self.chains: list[Chain] = []
         self.runs: list[str] = []
         self.finished = False
+        self.work = options.steps_of(len(ids))
         for tau in options.tau:
             for number in range(options.chains):
                 start = self._first_state(run, ids, number)
@@ -153,7 +157,13 @@ class TextChains:
         elif self.schedule.burn_in == 0:
             for chain in self.chains:
                 chain.events.append(Event(0, chain.ids.copy(), None))
+        self.resumed = sum(chain.step for chain in self.chains)
         self.write_states()
+
+    @property
+    def steps(self) -> int:
+        """Number of steps that need no more work."""
+        return self.work if self.finished else sum(chain.step for chain in self.chains)
 
     def _first_state(self, run: SampleRun, ids: list[int], number: int) -> list[int]:
         """The first state of a chain by --init. Frozen sites keep the tokens of the text."""

@@ -36,7 +36,7 @@ def record_command(function: Function, options_class: type[Options], description
     name = f"mlm-{function.__name__}"
 
     def callback(files: tuple[str, ...], output: str | None, strict: bool, quiet: bool, verbose: int,
-                 progress: bool | None, no_color: bool, **values: Any) -> None:
+                 progress: str | None, no_color: bool, **values: Any) -> None:
         color = not (no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb")
         reporter = Reporter(name, quiet, verbose, progress, color)
         raise SystemExit(_run(function, options_class, spread, reporter, files, strict, output, values))
@@ -60,10 +60,14 @@ def _shared_options(name: str) -> list[click.Parameter]:
     return [
         click.Option(["-o", "--output"], metavar="FILE", help="Write to FILE, which appears when all is written."),
         click.Option(["--strict"], is_flag=True, help="Stop at the first bad record."),
-        click.Option(["-q", "--quiet"], is_flag=True, help="Write no warnings, counts or progress."),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Write no warnings, counts or progress, but what --progress asks for."),
         click.Option(["-v", "--verbose"], count=True, help="Write tracebacks with errors."),
-        click.Option(["--progress/--no-progress"], default=None,
-                     help="Show progress on standard error; by default on a terminal."),
+        click.Option(["--progress"], flag_value="bar",
+                     help="Show progress on standard error; by default on a terminal. --progress=json writes a line of "
+                          "JSON a second for other programs."),
+        click.Option(["--no-progress", "progress"], flag_value="none", help="Show no progress."),
+        click.Option(["--progress-bar", "progress"], flag_value="bar", hidden=True),
+        click.Option(["--progress-json", "progress"], flag_value="json", hidden=True),
         click.Option(["--no-color"], is_flag=True, help="Use no colour, as with NO_COLOR or TERM=dumb."),
         click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=version,
                      help="Show the version and exit."),

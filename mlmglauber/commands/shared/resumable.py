@@ -3,7 +3,7 @@
 import os
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import TEXTS, report_checks, size_of
 from mlmglauber.commands.shared.options import TABLE_FORMS, ChainOptions
+from mlmglauber.commands.shared.progress import Progress, Reach
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.randomness import drawn_seed
 from mlmglauber.models.conditionals import TextModel
@@ -26,9 +27,19 @@ JobT = TypeVar("JobT", bound="ChainJob")
 
 
 class ChainJob(Protocol):
-    """What a run advances as a whole: the chains of one text, or one pair."""
+    """What a run advances as a whole: the chains of one text, or one pair.
+
+    work: maximum number of steps of its chains. resumed: those that an interrupted run made.
+    """
 
     finished: bool
+    work: int
+    resumed: int
+
+    @property
+    def steps(self) -> int:
+        """Number of steps that need no more work: `work` at the end, however it ended."""
+        ...
 
 
 class ResumableRun(ABC, Generic[OptionsT, JobT]):
@@ -44,6 +55,8 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
         self.ids: set[str] = set()
         """The ids of the inputs so far."""
         self.too_short = self.passed_on = 0
+        self.progress = Progress("steps")
+        self._finished_work = self._finished = 0
         self.output: Output = io.output
         seed = options.seed
         if self.path is not None:
@@ -97,21 +110,48 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
     def step(self, jobs: Collection[JobT]) -> None:
         """Advance every job in work and write the records that are due."""
 
-    def run_jobs(self, progress: Callable[[float], None]) -> None:
-        """Run the jobs of the whole input, as many together as have room; call `progress` for each finished one."""
+    jobs_name: str
+    """What the jobs are called in the progress: texts or pairs."""
+
+    def reach(self) -> Reach | None:
+        """How much of the input is read; None while it is not known."""
+        return self.io.reach()
+
+    def run_jobs(self, progress: Progress) -> None:
+        """Run the jobs of the whole input, as many together as have room; count their steps in `progress`."""
+        self.progress, progress.reach = progress, self.reach
         in_work: deque[JobT] = deque()
         while True:
             while self.has_room(in_work):
                 job = self.next_job(wait=not in_work)
                 if job is None:
                     break
+                progress.plan(job.work, job.resumed)
                 in_work.append(job)
             if not in_work:
                 break
             self.step(in_work)
             while in_work and in_work[0].finished:
-                in_work.popleft()
-                progress(1)
+                self._end(in_work.popleft().work)
+            self._count(in_work)
+
+    def skip_job(self, work: int) -> None:
+        """Count a job that the resumed file holds."""
+        self.progress.plan(work, work)
+        self._end(work)
+
+    def _end(self, work: int) -> None:
+        self._finished_work += work
+        self._finished += 1
+        self.progress.finished = self._finished, self.jobs_name
+
+    def _count(self, in_work: Collection[JobT]) -> None:
+        """Tell the progress what is done. The engine counts steps, and those that the model answered."""
+        self.progress.done = self._finished_work + sum(job.steps for job in in_work)
+        counters = self.engine.counters
+        if counters.steps:
+            self.progress.made = counters.steps
+            self.progress.from_memory = 1 - counters.answered / counters.steps
 
     def open_chains(self, exact_width: bool) -> tuple[TextModel, dict[str, Any]]:
         """Open the model, restrict it to the tokens of --allow, make the engine; the model and its description."""
