@@ -7,6 +7,7 @@ import numpy as np
 
 from mlmglauber.commands.couple.options import CoupleOptions
 from mlmglauber.commands.shared.inputs import OWN_FIELDS, text_exact
+from mlmglauber.commands.shared.resumable import Cost
 from mlmglauber.dynamics.chain import Chain
 from mlmglauber.dynamics.coupled_chains import CoupledChains, Snapshot, lead_in
 from mlmglauber.dynamics.randomness import Stream
@@ -85,6 +86,19 @@ class PairJob:
     def steps(self) -> int:
         """Number of steps that need no more work; a pair that meets needs no further one."""
         return self.work if self.finished else self.group.step + sum(chain.step for chain in self.group.chains)
+
+    @property
+    def walker(self) -> CoupledChains:
+        """The coupled chains."""
+        return self.group
+
+    def cost(self) -> Cost:
+        """The work for --dry-run; a pair makes at least the steps that its chains run alone."""
+        options, count, last = self.options, len(self.group.chains), self.group.last
+        alone = self.work - last
+        states = count * (last // options.emit + 1) if options.emit else 0
+        return Cost(count, (alone + (last if options.emit else 0), self.work), (1, alone + count * last),
+                    (1 + states, 1 + states))
 
     def write_records(self) -> None:
         """Write the states that are due and, at the end, the pair record."""

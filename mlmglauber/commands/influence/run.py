@@ -1,12 +1,14 @@
 """A run of mlm-influence: contexts are changed, compared, and written as records or kept for the summary."""
 
 from functools import partial
+from math import isqrt
 from typing import Any
 
 import numpy as np
 
 from mlmglauber.commands.influence.options import InfluenceOptions
 from mlmglauber.commands.influence.records import InfluenceTally, allowed_field, context_fields
+from mlmglauber.commands.shared.dry_run import Bounds, MeasuredOutput, Timing, write_estimate
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, text_exact
 from mlmglauber.commands.shared.progress import Progress
@@ -61,6 +63,32 @@ class InfluenceRun:
                 return
             for record in summaries:
                 self.io.output.write(record)
+
+    def dry_run(self) -> None:
+        """Time the conditionals of a few sites of the first texts, count all, and write the estimate."""
+        output, timing, options = self.io.output, Timing(), self.options
+        self.io.output = measured = MeasuredOutput("influence")
+        texts = least = most = records = 0
+        for batch in self.inputs.batches(1):
+            for text in batch:
+                with self.io.guard(text.place):
+                    n = len(text.ids) - len(text.frozen(options.freeze))
+                    taus = options.tau or [own_tau(text)]
+                    if not timing.enough:
+                        sites = 1 + isqrt(2 * text.model.rows // options.replacements)  # about two batches
+                        few = text._replace(ids=text.ids[: max([2, sites, *(s + 2 for s in options.freeze or [])])])
+                        for _ in range(2):
+                            self.done = 0.0
+                            timing.batch(self.most_rows(few), partial(self._answer, few, lambda rows: None))
+                    texts += 1
+                    least += n * n
+                    most += self.most_rows(text)
+                    records += 0 if options.summary else len(taus)
+        if texts:
+            write_estimate(self.io, output, options.table, [
+                Bounds("texts", texts, texts),
+                Bounds("conditionals", least, most, "n n, all replacements of a site equal; n (1 + (n - 1) M)"),
+                timing.bounds(least, most, "conditional"), *measured.bounds(records, records)])
 
     def _advance(self, progress: Progress, rows: float) -> None:
         self.done += rows

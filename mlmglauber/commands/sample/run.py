@@ -18,7 +18,7 @@ from mlmglauber.commands.shared.inputs import (
     text_exact,
     token_ids,
 )
-from mlmglauber.commands.shared.resumable import ResumableRun
+from mlmglauber.commands.shared.resumable import Cost, ResumableRun
 from mlmglauber.dynamics.chain import Chain, Event, OutputSchedule, in_step_order
 from mlmglauber.dynamics.plain import advance
 from mlmglauber.dynamics.randomness import Stream
@@ -41,6 +41,7 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
         super().__init__(io, options)
         self.recorded = recorded
         self.jobs_name = "texts"
+        self.conditionals_how = "one for each text and temperature; one a step, and those of --pll"
         self.left = resume.BEGINNING
         self.frozen = options.freeze or []
 
@@ -133,6 +134,7 @@ class TextChains:
     def __init__(self, run: SampleRun, name: str, record: Record, ids: list[int]) -> None:
         assert run.model is not None
         options = run.options
+        self.options = options
         self.model, self.name, self.place = run.model, name, run.io.place
         self.sink: Sink = run.order.open()
         self.ends = run.io.ends
@@ -164,6 +166,22 @@ class TextChains:
     def steps(self) -> int:
         """Number of steps that need no more work."""
         return self.work if self.finished else sum(chain.step for chain in self.chains)
+
+    @property
+    def walker(self) -> Chain:
+        """The first chain."""
+        return self.chains[0]
+
+    def cost(self) -> Cost:
+        """The work for --dry-run; equal contexts at one temperature share a conditional."""
+        least, most = self.schedule.emitted()
+        count, options = len(self.chains), self.options
+        scored = 0
+        if self.schedule.energy:
+            first = -(-self.schedule.burn_in // self.schedule.energy)
+            scored = max(0, self.schedule.last // self.schedule.energy - first + 1) * self.chains[0].sites * count
+        needed = len(options.tau) if options.engine == "fast" and self.schedule.last else self.work
+        return Cost(count, (self.work, self.work), (needed, self.work + scored), (least * count, most * count))
 
     def _first_state(self, run: SampleRun, ids: list[int], number: int) -> list[int]:
         """The first state of a chain by --init. Frozen sites keep the tokens of the text."""

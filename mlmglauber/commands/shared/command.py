@@ -60,7 +60,7 @@ def _shared_options(name: str) -> list[click.Parameter]:
     return [
         click.Option(["-o", "--output"], metavar="FILE", help="Write to FILE, which appears when all is written."),
         click.Option(["--strict"], is_flag=True, help="Stop at the first bad record."),
-        click.Option(["-q", "--quiet"], is_flag=True, help="Write no warnings, counts or progress, but what --progress asks for."),
+        click.Option(["-q", "--quiet"], is_flag=True, help="Write no warnings, counts or progress."),
         click.Option(["-v", "--verbose"], count=True, help="Write tracebacks with errors."),
         click.Option(["--progress"], flag_value="bar",
                      help="Show progress on standard error; by default on a terminal. --progress=json writes a line of "
@@ -84,15 +84,19 @@ def _run(function: Function, options_class: type[Options], spread: Spread | None
     try:
         with ExitStack() as stack:
             with deferred:  # an interrupt here must not leave the temporary file of the output behind
-                output = stack.enter_context(open_output(path))
+                dry_run = values.pop("dry_run", False)
+                output = stack.enter_context(open_output(None if dry_run else path))
             if os.isatty(output.descriptor) and reporter.terminal:
                 output.before_write = reporter.end_bar
             io = Filter(reporter, files, strict, output, take_reading(values))
-            io.shard, address = values.pop("shard", None), values.pop("dask", None)
+            io.shard, address, io.dry_run = values.pop("shard", None), values.pop("dask", None), dry_run
             take_table(values)
             options = options_class(**values)
-            io.output = options.shown_output(output, path is not None, reporter.color)
+            if not dry_run:
+                io.output = options.shown_output(output, path is not None, reporter.color)
             if address is not None:
+                if dry_run:
+                    raise click.UsageError("--dry-run measures one process; leave --dask out, and divide its times")
                 if io.shard is not None:
                     raise click.UsageError("--shard and --dask exclude each other")
                 from mlmglauber.commands.shared.spread.client import run_on_workers

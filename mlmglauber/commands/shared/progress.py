@@ -111,7 +111,7 @@ class Progress:
         if self.finished is not None:
             record[self.finished[1]] = self.finished[0]
         if look.total is None:
-            record["reason"] = "total: the end of the input is not known" if look.open else "total: nothing was read yet"
+            record["reason"] = f"total: {'the end of the input is not known' if look.open else 'nothing was read yet'}"
         return record
 
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Collection
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import TEXTS, report_checks, size_of
@@ -19,11 +19,28 @@ from mlmglauber.models.opening import open_model
 from mlmglauber.models.restricted import RestrictedModel, tokens_of
 from mlmglauber.stream import resume
 from mlmglauber.stream.errors import RecordError
-from mlmglauber.stream.output import AppendingOutput, InOrder, Output
+from mlmglauber.stream.output import AppendingOutput, InOrder, Output, Sink
 from mlmglauber.stream.records import Record, is_input, record_id, repeated_id
 
 OptionsT = TypeVar("OptionsT", bound=ChainOptions)
 JobT = TypeVar("JobT", bound="ChainJob")
+
+
+class Planned(Protocol):
+    """A chain, or a group of coupled chains, whose steps are planned."""
+
+    def plan(self, start: int, count: int) -> Any:
+        """The sites and uniforms of so many steps."""
+        ...
+
+
+class Cost(NamedTuple):
+    """The work of one job: its chains, and (at least, at most) steps, conditionals and records."""
+
+    chains: int
+    steps: tuple[int, int]
+    conditionals: tuple[int, int]
+    records: tuple[int, int]
 
 
 class ChainJob(Protocol):
@@ -35,6 +52,16 @@ class ChainJob(Protocol):
     finished: bool
     work: int
     resumed: int
+    sink: Sink
+
+    @property
+    def walker(self) -> Planned:
+        """What draws the random numbers of the steps: a chain, or a group of coupled chains."""
+        ...
+
+    def cost(self) -> Cost:
+        """The work, at least and at most, for --dry-run."""
+        ...
 
     @property
     def steps(self) -> int:
@@ -112,6 +139,8 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
 
     jobs_name: str
     """What the jobs are called in the progress: texts or pairs."""
+    conditionals_how: str
+    """How --dry-run bounds the conditionals of the jobs."""
 
     def reach(self) -> Reach | None:
         """How much of the input is read; None while it is not known."""
