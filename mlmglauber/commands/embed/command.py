@@ -86,7 +86,8 @@ def _dry_run(io: Filter, options: EmbedOptions) -> None:
         new = [record["text"] for _, record in batch if _is_text(record) and isinstance(record["text"], str)]
         texts += len(new)
         different.update(map(hash, new))
-        if not timing.enough:
+        if new and not timing.enough:
+            run.open()
             timing.batch(len(new), partial(run.add, batch))
     run.finish()
     if texts:
@@ -115,7 +116,7 @@ class _EmbedRun:
                 good.append((place, record))
         texts = [record["text"] for _, record in good if _is_text(record)]
         if texts:
-            embedded = self._open().encode(texts)
+            embedded = self.open().encode(texts)
         row = 0
         for place, record in good:
             if _is_text(record):
@@ -168,7 +169,8 @@ class _EmbedRun:
 
         return pack(vector, self.options.encoding)
 
-    def _open(self) -> "Embedder":
+    def open(self) -> "Embedder":
+        """The embedder, opened at the first call."""
         if self.embedder is None:
             from mlmglauber.models.embedder import Embedder
 

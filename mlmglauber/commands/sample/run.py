@@ -40,7 +40,7 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
     def __init__(self, io: Filter, options: SampleOptions, recorded: RecordedRun | None = None) -> None:
         super().__init__(io, options)
         self.recorded = recorded
-        self.jobs_name = "texts"
+        self.jobs_name, self.counts = "texts", options.engine == "fast"
         self.conditionals_how = "one for each text and temperature; one a step, and those of --pll"
         self.left = resume.BEGINNING
         self.frozen = options.freeze or []

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from mlmglauber.commands.shared.dry_run import PLANNED, SECONDS, Bounds, MeasuredOutput, write_estimate
 from mlmglauber.commands.shared.filter import Filter
-from mlmglauber.commands.shared.progress import short
 from mlmglauber.commands.shared.resumable import ChainJob, Cost, ResumableRun
 
 
@@ -52,32 +51,47 @@ def _estimate(run: ResumableRun[Any, Any], measured: MeasuredOutput) -> list[Bou
         (sum(getattr(cost, name)[0] for cost in costs), sum(getattr(cost, name)[1] for cost in costs))
         for name in ("steps", "conditionals", "records"))
     chains = sum(cost.chains for cost in costs)
-    how = (f"{short(fast * 1e3)} ms a conditional, {short(slow * 1e3)} with all else; {rounds} batches; the model is "
-           "open already")
+    how = (f"{fast * 1e3:.2g} ms a conditional, {slow * 1e3:.2g} with its step, in {rounds} rounds; opening the model "
+           "comes before")
     return [Bounds(run.jobs_name, len(costs), len(costs)), Bounds("chains", chains, chains), Bounds("steps", *steps),
             Bounds("conditionals", conditionals[0], conditionals[1], run.conditionals_how),
             Bounds("seconds", conditionals[0] * fast + steps[0] * planned, conditionals[1] * slow, how),
-            *measured.bounds(*records)]
+            *measured.bounds(*records),
+            Bounds("cache", 0, run.options.cache_mb << 20, "bytes, up to --cache-mb")]
+
+
+class _Round(NamedTuple):
+    """One round of the trial: seconds, steps, those that the model answered, seconds and rows of its calls."""
+
+    seconds: float
+    steps: int
+    answered: int
+    model_seconds: float
+    rows: int
 
 
 def _trial(run: ResumableRun[Any, Any], jobs: Sequence[ChainJob]) -> tuple[int, float, float]:
-    """Run jobs for SECONDS: (batches, seconds of a step that the model answered, seconds of a conditional)."""
+    """Run jobs for SECONDS: (rounds, seconds of a step that the model answers, seconds of a conditional alone).
+
+    The price of a step is taken from rounds in which the model answered half of the steps or more. The first round is
+    left out where there is another one, since a model's first call is slower.
+    """
     counters = run.engine.counters
+    rounds: list[_Round] = []
 
-    def now() -> tuple[float, ...]:
-        steps = sum(job.steps for job in jobs if not job.finished)
-        return perf_counter(), counters.answered or steps, counters.seconds, counters.rows
+    def counts() -> tuple[int, int, float, int]:
+        plain = 0 if run.counts else sum(job.steps for job in jobs)
+        return counters.steps + plain, counters.answered + plain, counters.seconds, counters.rows
 
-    start = before = now()
-    rounds = 0
-    while any(not job.finished for job in jobs) and (rounds < 3 or perf_counter() - start[0] < SECONDS):
+    begin = perf_counter()
+    while any(not job.finished for job in jobs) and (len(rounds) < 3 or perf_counter() - begin < SECONDS):
+        start, before = perf_counter(), counts()
         run.step(jobs)
-        rounds += 1
-        if rounds == 1:
-            before = now()  # the first call of a model is slower
-    after = now()
-    if after[1] <= before[1] or after[3] == before[3]:
-        before = start
-    seconds, answered, model_seconds, rows = (end - begin for end, begin in zip(after, before, strict=True))
-    slow = seconds / answered if answered > 0 else 0.0
-    return rounds, slow, min(slow, model_seconds / rows) if rows else slow
+        seconds = perf_counter() - start
+        steps, answered, model_seconds, rows = (now - then for now, then in zip(counts(), before, strict=True))
+        rounds.append(_Round(seconds, int(steps), int(answered), model_seconds, int(rows)))
+    rounds_after = rounds[1:] or rounds
+    priced = [each for each in rounds_after if each.answered and 2 * each.answered >= each.steps] or rounds
+    answered, rows = sum(each.answered for each in priced), sum(each.rows for each in rounds_after)
+    slow = sum(each.seconds for each in priced) / answered if answered else 0.0
+    return len(rounds), slow, min(slow, sum(each.model_seconds for each in rounds_after) / rows) if rows else slow

@@ -80,7 +80,7 @@ class Timing:
     def bounds(self, least: float, most: float, unit: str) -> Bounds:
         """The seconds of so many units, at least and at most."""
         times = self._times[1:] or self._times or [0.0]
-        how = f"{short(min(times) * 1e3)} to {short(max(times) * 1e3)} ms a {unit} in {len(times)} batches"
+        how = f"{min(times) * 1e3:.2g} to {max(times) * 1e3:.2g} ms a {unit}; batches timed: {len(times)}"
         return Bounds("seconds", least * min(times), most * max(times), how)
 
 
@@ -88,7 +88,7 @@ def _cell(row: Bounds, value: float | None) -> Cell:
     if value is None:
         return Cell("-", (("", None),))
     if row.name == "seconds":
-        return Cell(clock(value) if value >= 10 else f"{value:.1f} s", (("", value),))
+        return Cell(clock(value) if value >= 60 else f"{value:.2g}", (("", value),))
     return Cell(f"{round(value):,}" if value < 1e6 else short(value), (("", round(value)),))
 
 
@@ -106,6 +106,6 @@ def write_estimate(io: Filter, output: Output, form: str, rows: Sequence[Bounds]
     if io.reporter.nothing_found:
         return
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    memory = Bounds("memory", used, None, "bytes so far; the cache of a longer run grows up to --cache-mb")
+    memory = Bounds("memory", used, None, "bytes in use so far")
     title = f"Estimate of {io.reporter.command}, by --dry-run: nothing was run or written"
     write_tables(io, form, [ESTIMATE._replace(title=title).of([*rows, memory])])

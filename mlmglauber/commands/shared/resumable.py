@@ -139,6 +139,8 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
 
     jobs_name: str
     """What the jobs are called in the progress: texts or pairs."""
+    counts = True
+    """Whether the engine counts its steps: the plain one does not."""
     conditionals_how: str
     """How --dry-run bounds the conditionals of the jobs."""
 
