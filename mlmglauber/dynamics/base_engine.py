@@ -96,9 +96,12 @@ class BaseEngine(ABC, Generic[Member, Request]):
         population.horizon[rows] = [-1 if member.broken is not None else member.horizon for member in members]
         before = int(population.step[rows].sum())
         ready = rows[(population.step[rows] < population.horizon[rows]) & ~population.deferred[rows]]
-        self.answer(self.run_until_unknown(ready))
+        waiting = self.run_until_unknown(ready)
+        known = int(population.step[rows].sum())
+        self.answer(waiting)
         steps = population.step[rows]
         self.counters.steps += int(steps.sum()) - before
+        self.counters.answered += int(steps.sum()) - known
         for member, step in zip(members, steps.tolist(), strict=True):
             member.step = step
 

@@ -53,6 +53,20 @@ class OutputSchedule(NamedTuple):
             return True
         return (step - self.burn_in) % self.every == 0 if self.every else changed
 
+    def emitted(self) -> tuple[int, int]:
+        """Number of states that a chain emits, at least and at most: these differ with every = 0.
+
+        >>> OutputSchedule(100, every=10, burn_in=5).emitted(), OutputSchedule(100, every=0).emitted()
+        ((11, 11), (2, 101))
+        """
+        first, last = self.burn_in, self.last
+        regular = range(first, last + 1, self.every or max(1, last - first))
+        count = len(regular) + (last not in regular)
+        if self.energy:
+            multiples = np.arange(-(-first // self.energy) * self.energy, last + 1, self.energy)
+            count += int(((multiples - first) % regular.step != 0)[multiples != last].sum())
+        return count, count if self.every else last - first + 1
+
     def next_due(self, after: int) -> int:
         """The first step behind `after` that is due even when nothing changes; last + 1 when there is none.
 

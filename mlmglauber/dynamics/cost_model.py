@@ -12,12 +12,14 @@ Answer = TypeVar("Answer")
 class Counters:
     """What an engine did.
 
-    steps: of all chains. rows, calls: conditionals computed and calls of the model, in its fastest precision. seconds:
-    the time that these calls took. again: conditionals computed in a better precision, those of checks among them.
+    steps: of all chains. answered: those of them that the model answered when they were due; the other steps changed
+    nothing, or found their conditional in the cache. rows, calls: conditionals computed and calls of the model, in its
+    fastest precision. seconds: the time that these calls took. again: conditionals computed in a better precision,
+    those of checks among them.
     """
 
     def __init__(self) -> None:
-        self.steps = self.rows = self.calls = self.again = 0
+        self.steps = self.answered = self.rows = self.calls = self.again = 0
         self.seconds = 0.0
 
 

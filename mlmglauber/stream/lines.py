@@ -2,6 +2,7 @@
 
 import os
 import select
+import stat
 import sys
 import zlib
 from collections import deque
@@ -47,6 +48,10 @@ class Lines:
         self._rest = bytearray()  # the beginning of a line whose end was not read yet
         self._name, self._number = "", 0
         self._failure: MlmError | None = None
+        self._size: int | None = 0
+        """Number of bytes of the open input that are not read, None where it is no file."""
+        self._read_bytes = self._split_lines = self._taken = self._returned = 0
+        """Numbers of bytes read, of lines that they held, of lines given to the format, of lines returned."""
 
     def next(self, wait: bool = True) -> Line | None:
         """The next line; None at the end and, without `wait`, where the next line has not arrived yet.
@@ -68,7 +73,32 @@ class Lines:
         if line.stop:
             self._fail(RecordError(line.error or "", line.place))
             return self.next(wait)
+        self._returned += 1
         return line
+
+    def remaining(self) -> int | None:
+        """Number of lines to come, estimated from the sizes of files; None where an input that is no file is open."""
+        if self._failure is not None:
+            return 0
+        unread = 0
+        for path in self.paths:
+            if not os.path.isfile(path):
+                return None
+            unread += os.path.getsize(path)
+        if self._open is not None:
+            if self._size is None and not self._hung_up():
+                return None
+            unread += self._size or 0
+        waiting = len(self._pending) - (self._pending[:1] == [None]) + bool(self._rest)
+        waiting += unread * self._split_lines // self._read_bytes if self._read_bytes else int(unread > 0)
+        return len(self._made) + round(waiting * (self._returned / self._taken if self._taken else 1))
+
+    def _hung_up(self) -> bool:
+        """Whether the open pipe is empty and nobody can write to it any more."""
+        assert self._open is not None
+        poll = select.poll()
+        poll.register(self._open, select.POLLIN)
+        return any(event & select.POLLHUP and not event & select.POLLIN for _, event in poll.poll(0))
 
     def __iter__(self) -> Iterator[Line]:
         while (line := self.next()) is not None:
@@ -95,6 +125,7 @@ class Lines:
             self._made.extend(self._format.end())
             return
         self._number += 1
+        self._taken += 1
         place = f"{self._name}:{self._number}"
         if self._format.takes_as_it_is(content):  # the common case
             self._made.append(Line(place, content))
@@ -118,6 +149,7 @@ class Lines:
         self._format = format_of(path, self._reading)
         if path == "-":
             self._open = sys.stdin.fileno()
+            self._size = _unread(self._open)
             if os.isatty(self._open):
                 print("reading records from the terminal, Ctrl-D ends", file=sys.stderr)
             return True
@@ -125,6 +157,7 @@ class Lines:
             self._open = os.open(path, os.O_RDONLY)
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}; check the name and its permissions") from error
+        self._size = _unread(self._open)
         return True
 
     def _read(self) -> None:
@@ -144,6 +177,9 @@ class Lines:
                                        f"({error.strerror}); give a file or a pipe")
             self.paths = []
             return
+        self._read_bytes += len(block)
+        if self._size is not None:
+            self._size = max(0, self._size - len(block))
         if not self._begun:
             self._begun = True
             self._gzip = block.startswith(GZIP_MARK)
@@ -200,12 +236,19 @@ class Lines:
     def _split(self, block: bytes) -> None:
         """Split a block into lines; keep the last, incomplete one for the next block."""
         *whole, last = block.split(b"\n")
+        self._split_lines += len(whole)
         if whole:
             whole[0] = bytes(self._rest) + whole[0] if len(self._rest) <= MAX_LINE else bytes(self._rest)
             self._pending = list(whole[::-1])
             self._rest = bytearray(last)
         elif len(self._rest) <= MAX_LINE:  # the rest of a longer line is dropped
             self._rest += last
+
+
+def _unread(descriptor: int) -> int | None:
+    """Number of bytes of a file behind the present place; None for a pipe or a terminal."""
+    status = os.fstat(descriptor)
+    return max(0, status.st_size - os.lseek(descriptor, 0, os.SEEK_CUR)) if stat.S_ISREG(status.st_mode) else None
 
 
 def _before_error(unzip: "zlib._Decompress", block: bytes) -> bytes:

@@ -71,7 +71,7 @@ def basins(io: Filter, options: BasinsOptions) -> None:
     from mlmglauber.commands.basins.run import Naming
 
     job: Job = Naming(io, options) if options.clusters is None else Clustering(io, options)
-    with io.reporter.bar("records") as progress:
+    with io.bar("records") as progress:
 
         def handle(record: Record) -> None:
             progress(1)

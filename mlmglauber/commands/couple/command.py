@@ -12,6 +12,7 @@ from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Numbers, Real, Temperatures
 from mlmglauber.commands.shared.options import (
+    dry_run_option,
     exact_option,
     model_options,
     spread_options,
@@ -107,9 +108,12 @@ class Start(click.ParamType[str]):
 @model_options
 @exact_option
 @spread_options
+@dry_run_option
 def couple(io: Filter, options: CoupleOptions) -> None:
     """Run as many pairs together as fill a batch; write their records in the order of the input."""
-    if options.summary:
+    if io.dry_run and options.summary and not options.table:
+        raise click.UsageError("--dry-run is about pairs that run, and --summary reads them; leave one out")
+    if options.summary and not io.dry_run:
         from mlmglauber.commands.couple.summary import summarise_pairs
 
         summarise_pairs(io, options.budgets, options.eps, options.table)
@@ -119,7 +123,12 @@ def couple(io: Filter, options: CoupleOptions) -> None:
         raise click.UsageError("--resume writes to its own file; leave --output out")
     from mlmglauber.commands.couple.run import CoupleRun
 
-    with CoupleRun(io, options) as run, io.reporter.bar("pair records") as progress:
+    if io.dry_run:
+        from mlmglauber.commands.shared.dry_chains import write_run_estimate
+
+        write_run_estimate(io, options, CoupleRun, "pair")
+        return
+    with CoupleRun(io, options) as run, io.bar("steps") as progress:
         run.run_jobs(progress)
     if (run.ids or run.too_short) and not run.planned:
         io.reporter.nothing_found = True  # __exit__ has reported why no pair was made

@@ -10,6 +10,9 @@ from mlmglauber.commands.shared.options import MODEL_OPTIONS, ChainOptions
 DEFAULT_HORIZON = 25.0
 """Maximum number of steps of a pair, in units of n ln n, if neither --max-steps nor --horizon is given."""
 
+SWEEPS = 10
+"""Default burn-in of --start burned, in sweeps."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CoupleOptions(ChainOptions):
@@ -52,6 +55,22 @@ class CoupleOptions(ChainOptions):
             raise click.UsageError("--burn-in needs --start burned")
         horizon = DEFAULT_HORIZON if self.max_steps is None and self.horizon is None else self.horizon
         return replace(self, start=start, horizon=horizon)
+
+    def joint_steps(self, n: int) -> int:
+        """Maximum number of joint steps of a pair of n sites."""
+        from mlmglauber.measures.statistics.scaling import budget
+
+        return self.max_steps or budget(n, self.horizon or 0)
+
+    def lead_in_steps(self, n: int) -> int:
+        """Number of steps that each chain of n sites runs alone before the joint steps, apart from the lag."""
+        if self.start != "burned":
+            return 0
+        return self.burn_in if self.burn_in is not None else SWEEPS * n
+
+    def steps_of(self, n: int) -> int:
+        """Maximum number of steps of a pair of n sites: joint ones, and those that its chains run alone."""
+        return self.joint_steps(n) + self.replicas * self.lead_in_steps(n) + self.lag
 
 
 def refuse_pairs(options: CoupleOptions) -> None:

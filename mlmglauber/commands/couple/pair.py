@@ -7,10 +7,10 @@ import numpy as np
 
 from mlmglauber.commands.couple.options import CoupleOptions
 from mlmglauber.commands.shared.inputs import OWN_FIELDS, text_exact
-from mlmglauber.dynamics.coupled_chains import Snapshot, coupled_chains, lead_in_record
+from mlmglauber.commands.shared.resumable import Cost
+from mlmglauber.dynamics.coupled_chains import CoupledChains, Snapshot, coupled_chains, lead_in_record
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.measures.meeting.lag import distance_at, distance_sums, geometric_steps
-from mlmglauber.measures.statistics.scaling import budget
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import InOrder
@@ -18,8 +18,6 @@ from mlmglauber.stream.records import Record
 
 LEAD = 10_000
 """Maximum number of steps a pair runs before its states are written; bounds the number of waiting states."""
-SWEEPS = 10
-"""Default burn-in of --start burned, in sweeps."""
 
 
 class StartText(NamedTuple):
@@ -59,20 +57,16 @@ class PairJob:
         """
         self.plan, self.model, self.name, self.run, self.options, self.seed = plan, model, name, run, options, seed
         n = len(plan.ids[0])
+        self.work, self.resumed = options.steps_of(n), 0
         self.group = coupled_chains(
             self._starts(), name=plan.name, number=plan.number, tau=plan.tau, seed=self.seed,
-            coupling=options.coupling, steps=options.max_steps or budget(n, options.horizon or 0),
-            vocab=model.vocab_size, lag=options.lag, emit=options.emit or 0, burn_in=self._burn_in(n))
+            coupling=options.coupling, steps=options.joint_steps(n), vocab=model.vocab_size, lag=options.lag,
+            emit=options.emit or 0, burn_in=options.lead_in_steps(n))
         self.sink = order.open()
         self.finished = False
         self.inherited: Record = {}
         for text in reversed(plan.texts):  # if several texts have a field, the first one counts
             self.inherited |= {key: value for key, value in text.record.items() if key not in OWN_FIELDS}
-
-    def _burn_in(self, n: int) -> int:
-        if self.options.start != "burned":
-            return 0
-        return SWEEPS * n if self.options.burn_in is None else self.options.burn_in
 
     def _starts(self) -> list[list[int]]:
         """The first state of each chain."""
@@ -80,6 +74,24 @@ class PairJob:
         return [first_state(self.model, plan.ids, options, replica,
                             Stream(self.seed, lead_in_record(n, replica, plan.name), plan.number, "start"))
                 for replica in range(options.replicas)]
+
+    @property
+    def steps(self) -> int:
+        """Number of steps that need no more work; a pair that meets needs no further one."""
+        return self.work if self.finished else self.group.step + sum(chain.step for chain in self.group.chains)
+
+    @property
+    def walker(self) -> CoupledChains:
+        """The coupled chains."""
+        return self.group
+
+    def cost(self) -> Cost:
+        """The work for --dry-run; a pair makes at least the steps that its chains run lead_in."""
+        options, count, last = self.options, len(self.group.chains), self.group.last
+        lead_in = self.work - last
+        states = count * (last // options.emit + 1) if options.emit else 0
+        return Cost(count, (lead_in + (last if options.emit else 0), self.work), (1, lead_in + count * last),
+                    (1 + states, 1 + states))
 
     def write_records(self) -> None:
         """Write the states that are due and, at the end, the pair record."""

@@ -10,6 +10,7 @@ from mlmglauber.commands.couple.options import CoupleOptions
 from mlmglauber.commands.couple.pair import PairJob, PairPlan, StartText
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import chain_fields, chain_run_id, shard_field, tally_unknown, token_ids
+from mlmglauber.commands.shared.progress import Reach
 from mlmglauber.commands.shared.resumable import ResumableRun
 from mlmglauber.dynamics.coupled_engine import CoupledEngine
 from mlmglauber.stream import resume
@@ -25,6 +26,8 @@ class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
 
     def __init__(self, io: Filter, options: CoupleOptions) -> None:
         super().__init__(io, options)
+        self.jobs_name = "pairs"
+        self.conditionals_how = "all pairs meet in their first step; none meets, and one a step and chain"
         self.shard, io.shard = io.shard, None  # a shard answers every Nth pair, which may take two inputs
         self.lengths: Sequence[int | None] = options.lengths or [None]
         self.takes_pairs = options.start == "pair"
@@ -79,7 +82,10 @@ class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
             for plan in self._plans:
                 self.planned += 1
                 others = self.shard is not None and (self.planned - 1) % self.shard[1] != self.shard[0]
-                if others or plan.key in self.done:
+                if others:
+                    continue
+                if plan.key in self.done:
+                    self.skip_job(self.options.steps_of(len(plan.ids[0])))
                     continue
                 with self.io.guard(plan.texts[-1].place):
                     assert self.model is not None
@@ -109,13 +115,22 @@ class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
         self.ids.add(text.name)
         if not self.takes_pairs:
             self._plans = self._plan([text])
-        elif self.options.pairs is not None and all(self._made.get(length, 0) >= self.options.pairs
-                                                    for length in self.lengths):
+        elif self._complete():
             self.unused += 1
         else:
             self._gathered.append(text)
             if len(self._gathered) == self.options.replicas:
                 self._plans, self._gathered = self._plan(self._gathered), []
+
+    def _complete(self) -> bool:
+        """Whether --start pair has made as many pairs as --pairs asks for."""
+        pairs = self.options.pairs
+        return self.takes_pairs and pairs is not None and all(self._made.get(length, 0) >= pairs
+                                                              for length in self.lengths)
+
+    def reach(self) -> Reach | None:
+        """See ResumableRun; inputs after the last pair of --start pair are no work."""
+        return Reach(1, True) if self._complete() else super().reach()
 
     def _plan(self, texts: Sequence[StartText]) -> Iterator[PairPlan]:
         """The pairs of these texts: every length, temperature and number."""

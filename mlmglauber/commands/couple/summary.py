@@ -25,7 +25,7 @@ def summarise_pairs(io: Filter, budgets: list[float], eps: list[float], table: s
             key, pair = pair_of(record)
             pairs[key] = pair
 
-    with io.reporter.bar("records") as progress:
+    with io.bar("records") as progress:
         io.each(handle)
     if not pairs:
         io.report_missing("pair record", "give what mlm-couple writes without --summary")

@@ -64,7 +64,7 @@ def drift(io: Filter, options: DriftOptions) -> None:
         if series is None:
             io.output.write(record)
 
-    with io.reporter.bar("records") as progress:
+    with io.bar("records") as progress:
         io.each(handle)
     if not chains.has_vectors:
         io.report_missing("record with an `embedding`", "give what mlm-embed writes", empty=options.summary)

@@ -1,6 +1,8 @@
 """mlm-embed: sentence embeddings for every record that has a text."""
 
 import hashlib
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +11,7 @@ from mlmglauber.commands.embed.options import EmbedOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
-from mlmglauber.commands.shared.options import device_options, spread_options, text_options
+from mlmglauber.commands.shared.options import device_options, dry_run_option, spread_options, text_options
 from mlmglauber.commands.shared.spread.plan import Spread
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.printable import counted, were
@@ -56,13 +58,18 @@ OWN_FIELDS = ("truncated", "text_tokens", "embedding_reason")
 @text_options
 @device_options
 @spread_options
+@dry_run_option
 def embed(io: Filter, options: EmbedOptions) -> None:
     """Embed records in batches of those that have arrived."""
     if options.prompt is not None and options.prompt_name is not None:
         raise click.UsageError("--prompt and --prompt-name exclude each other; give one of them")
+    if io.dry_run:
+        _dry_run(io, options)
+        return
     run = _EmbedRun(io, options)
-    with io.reporter.bar("records") as progress:
+    with io.bar("records") as progress:
         for batch in io.batches(options.batch_size, plain_text=True):
+            progress.plan(len(batch))
             run.add(batch)
             progress(len(batch))
     run.finish()
@@ -71,6 +78,30 @@ def embed(io: Filter, options: EmbedOptions) -> None:
 def _is_text(record: Record) -> bool:
     """Whether a record gets an embedding: it has a text, and no masked sites."""
     return "text" in record and not has_masks(record)
+
+
+def _dry_run(io: Filter, options: EmbedOptions) -> None:
+    """Embed the first batches, count the others, and write the estimate. Equal texts are embedded once."""
+    from mlmglauber.commands.shared.dry_run import Bounds, MeasuredOutput, Timing, write_estimate
+
+    output, timing = io.output, Timing()
+    io.output = measured = MeasuredOutput(None)
+    run = _EmbedRun(io, replace(options, pca=None))
+    count = texts = 0
+    different: set[int] = set()
+    for batch in io.batches(options.batch_size, plain_text=True):
+        count += len(batch)
+        new = [record["text"] for _, record in batch if _is_text(record) and isinstance(record["text"], str)]
+        texts += len(new)
+        different.update(map(hash, new))
+        if new and not timing.enough:
+            run.open()
+            timing.batch(len(new), partial(run.add, batch))
+    run.finish()
+    if texts:
+        write_estimate(io, output, "", [
+            Bounds("texts", len(different), texts, "equal texts once; each text"),
+            timing.bounds(len(different), texts, "text"), *measured.bounds(count, count)])
 
 
 class _EmbedRun:
@@ -93,7 +124,7 @@ class _EmbedRun:
                 good.append((place, record))
         texts = [record["text"] for _, record in good if _is_text(record)]
         if texts:
-            embedded = self._open().encode(texts)
+            embedded = self.open().encode(texts)
         row = 0
         for place, record in good:
             if _is_text(record):
@@ -146,7 +177,8 @@ class _EmbedRun:
 
         return pack(vector, self.options.encoding)
 
-    def _open(self) -> "Embedder":
+    def open(self) -> "Embedder":
+        """The embedder, opened at the first call."""
         if self.embedder is None:
             from mlmglauber.models.embedder import Embedder
 

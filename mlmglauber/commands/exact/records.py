@@ -26,7 +26,7 @@ def records(inputs: Inputs, options: ExactOptions, text: Input, space: Restricti
     model = inputs.model
     assert model is not None
     try:
-        with inputs.io.reporter.bar(f"records: conditionals of {text.name}", space.rows) as progress:
+        with inputs.io.reporter.bar("conditionals", space.rows, f"text {text.name}") as progress:
             base = space.log_probs(model, model.rows, progress)
     except NotFiniteError as error:
         raise RecordError(f"the model's conditional at site {error.row} is not a distribution over the chosen "

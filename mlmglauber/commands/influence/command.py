@@ -9,6 +9,7 @@ from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Real, Sites, Temperatures
 from mlmglauber.commands.shared.options import (
+    dry_run_option,
     model_options,
     spread_options,
     summary_option,
@@ -57,11 +58,16 @@ GROUPS = (
 @text_options
 @model_options
 @spread_options
+@dry_run_option
 def influence(io: Filter, options: InfluenceOptions) -> None:
     """Measure the influences of one context after another."""
     from mlmglauber.commands.influence.run import InfluenceRun
 
-    InfluenceRun(io, options).run()
+    run = InfluenceRun(io, options)
+    if io.dry_run:
+        run.dry_run()
+    else:
+        run.run()
 
 
 main = record_command(influence, InfluenceOptions, DESCRIPTION, EXAMPLES, GROUPS,

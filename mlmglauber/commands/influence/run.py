@@ -1,14 +1,17 @@
 """A run of mlm-influence: contexts are changed, compared, and written as records or kept for the summary."""
 
 from functools import partial
+from math import isqrt
 from typing import Any
 
 import numpy as np
 
 from mlmglauber.commands.influence.options import InfluenceOptions
 from mlmglauber.commands.influence.records import InfluenceTally, allowed_field, context_fields
+from mlmglauber.commands.shared.dry_run import Bounds, MeasuredOutput, Timing, write_estimate
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, text_exact
+from mlmglauber.commands.shared.progress import Progress
 from mlmglauber.commands.shared.table_output import shown, write_tables
 from mlmglauber.dynamics.glauber import NotFiniteError
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
@@ -22,7 +25,7 @@ from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record
 
 BATCH = 16
-"""Maximum number of texts that share a progress bar."""
+"""Maximum number of texts that are read together."""
 
 
 class InfluenceRun:
@@ -41,13 +44,14 @@ class InfluenceRun:
 
     def run(self) -> None:
         """Answer every text; with --summary write the summaries at the end."""
-        for batch in self.inputs.batches(BATCH):
-            with self.io.reporter.bar("conditionals", sum(map(self._most_rows, batch))) as progress:
+        with self.io.bar("conditionals") as progress:
+            for batch in self.inputs.batches(BATCH):
+                progress.plan(sum(map(self.most_rows, batch)))
                 for text in batch:
                     self.done = 0.0
                     with self.io.guard(text.place):
                         self._answer(text, partial(self._advance, progress))
-                    progress(self._most_rows(text) - self.done)  # equal replacements were computed once
+                    progress(self.most_rows(text) - self.done)  # equal replacements were computed once
                     self.io.output.flush()
         if self.options.summary:
             with self.io.reporter.bar("temperatures") as progress:
@@ -60,11 +64,39 @@ class InfluenceRun:
             for record in summaries:
                 self.io.output.write(record)
 
-    def _advance(self, progress: Advance, rows: float) -> None:
+    def dry_run(self) -> None:
+        """Time the conditionals of a few sites of the first texts, count all, and write the estimate."""
+        output, timing, options = self.io.output, Timing(), self.options
+        self.io.output = measured = MeasuredOutput("influence")
+        texts = least = most = records = 0
+        for batch in self.inputs.batches(1):
+            for text in batch:
+                with self.io.guard(text.place):
+                    n = len(text.ids) - len(text.frozen(options.freeze))
+                    taus = options.tau or [own_tau(text)]
+                    if not timing.enough:
+                        sites = 1 + isqrt(2 * text.model.rows // options.replacements)  # about two batches
+                        few = text._replace(ids=text.ids[: max([2, sites, *(s + 2 for s in options.freeze or [])])])
+                        for _ in range(2):
+                            self.done = 0.0
+                            timing.batch(self.most_rows(few), partial(self._answer, few, lambda rows: None))
+                    texts += 1
+                    least += n * n
+                    most += self.most_rows(text)
+                    records += 0 if options.summary else len(taus)
+        if texts:
+            write_estimate(self.io, output, options.table, [
+                Bounds("texts", texts, texts),
+                Bounds("conditionals", least, most, "n n, all replacements of a site equal; n (1 + (n - 1) M)"),
+                timing.bounds(least, most, "conditional"), *measured.bounds(records, records)])
+
+    def _advance(self, progress: Progress, rows: float) -> None:
         self.done += rows
         progress(rows)
+        progress.made = (progress.made or 0) + rows
 
-    def _most_rows(self, text: Input) -> int:
+    def most_rows(self, text: Input) -> int:
+        """Maximum number of conditionals of one text."""
         n = len(text.ids) - len(self.options.freeze or [])
         return int(max(0, n * (1 + (n - 1) * self.options.replacements)))
 

@@ -70,7 +70,7 @@ def plot(io: Filter, options: PlotOptions) -> None:
         progress(1)
         records.take(record)
 
-    with io.reporter.bar("records") as progress:
+    with io.bar("records") as progress:
         io.each(handle)
     try:
         picture = _chosen(records.picture(options.threshold), options)

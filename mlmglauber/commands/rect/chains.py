@@ -95,7 +95,7 @@ def write_productions(io: Filter, options: RectOptions) -> None:
         else:
             paths[key] = _Changes(record, io.runs.of(record))
 
-    with io.reporter.bar("records") as progress:
+    with io.bar("records") as progress:
         io.each(handle)
     if not paths:
         io.report_missing("state record", "give what mlm-sample --on-change writes")

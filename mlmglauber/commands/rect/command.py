@@ -9,6 +9,7 @@ from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Real, Sites
 from mlmglauber.commands.shared.options import (
+    dry_run_option,
     model_options,
     spread_options,
     summary_option,
@@ -63,10 +64,13 @@ GROUPS = (
 @text_options
 @model_options
 @spread_options
+@dry_run_option
 def rect(io: Filter, options: RectOptions) -> None:
     """Measure rectangles of texts or, with --path, the entropy production of chains."""
     if options.burn_in is not None and not options.path:
         raise click.UsageError("--burn-in needs --path")
+    if io.dry_run and options.path:
+        raise click.UsageError("--path computes nothing that --dry-run could time; leave one of them out")
     if options.path:
         if options.site or options.to:
             raise click.UsageError("--path excludes --site and --to, which name a rectangle; leave them out")
@@ -80,7 +84,11 @@ def rect(io: Filter, options: RectOptions) -> None:
         raise click.UsageError("a rectangle needs two --site and two --to; give both, in the same order")
     from mlmglauber.commands.rect.run import RectRun
 
-    RectRun(io, options).run()
+    run = RectRun(io, options)
+    if io.dry_run:
+        run.dry_run()
+    else:
+        run.run()
 
 
 main = record_command(rect, RectOptions, DESCRIPTION, EXAMPLES, GROUPS,

@@ -1,6 +1,8 @@
 """A run of mlm-rect: rectangles are named or drawn, measured in shared batches, and written or summarised."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -10,6 +12,7 @@ from mlmglauber.commands.rect.names import fragments, named_rectangle, scores_fi
 from mlmglauber.commands.rect.options import RectOptions
 from mlmglauber.commands.rect.record import rectangle_records
 from mlmglauber.commands.rect.tally import RectangleTally
+from mlmglauber.commands.shared.dry_run import Bounds, MeasuredOutput, Timing, write_estimate
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, texts_at_once
 from mlmglauber.commands.shared.table_output import shown, write_tables
@@ -37,6 +40,8 @@ from mlmglauber.stream.records import Record
 
 BLOCK = 512
 """Maximum number of rectangles of one text that are measured together; bounds the conditionals in memory."""
+TIMED = 20
+"""Number of rectangles in a batch that --dry-run times."""
 NAMING = ("i", "j", "to_i", "to_j")
 MIXED = ("the input has texts and rectangle records, which cannot be summarised together; run mlm-rect --summary on "
          "each kind, or write the rectangle records of the texts first")
@@ -48,6 +53,7 @@ class _Block:
     def __init__(self, text: Input, named: Sequence[Rectangle | BlockRectangle], sites: Ids, uniforms: Values) -> None:
         self.text, self.rectangles, self.sites, self.uniforms = text, named, sites, uniforms
         self.ids = np.array(text.ids, dtype=np.int64)
+        self.size = len(sites) or len(named)
 
 
 class RectRun:
@@ -65,12 +71,14 @@ class RectRun:
 
     def run(self) -> None:
         size = max(1, texts_at_once(self.options) // (4 * self.options.rectangles))
-        with self.io.reporter.bar("records") as progress:
+        with self.io.bar("rectangles") as progress:
             for batch in self.inputs.batches(1 if size == 1 else size):
-                for blocks in self._blocks(batch):
+                rounds = self._blocks(batch)
+                progress.plan(sum(block.size for blocks in rounds for block in blocks))
+                for blocks in rounds:
                     for _, alike in groupby(blocks, lambda block: id(block.text.model)):
                         self._measure(list(alike))
-                progress(len(batch))
+                    progress(sum(block.size for block in blocks))
                 self.io.output.flush()
         if self.options.summary:
             if self.inputs.model is None and not self.io.types["rectangle"]:
@@ -83,6 +91,33 @@ class RectRun:
                 if mean > limit:
                     of = f" of {name}" if len(means) > 1 else ""
                     self.io.reporter.exceeded(f"the mean |delta|{of} is {mean:.6g} nats, above {limit:g}")
+
+    def dry_run(self) -> None:
+        """Measure some rectangles of the first texts twice, count all, and write the estimate."""
+        output, timing, options = self.io.output, Timing(), self.options
+        self.io.output = measured = MeasuredOutput("rectangle")
+        self.options = replace(options, summary=False)
+        texts = rectangles = least = 0
+        ways = 2 if options.noise else 1
+        for batch in self.inputs.batches(1):
+            blocks = [block for round_ in self._blocks(batch) for block in round_]
+            texts += len(batch)
+            rectangles += sum(block.size for block in blocks)
+            least += 4 * ways * len(blocks[:1])
+            if blocks and not timing.enough:
+                block = blocks[0]
+                few = min(block.size, TIMED)
+                for _ in range(2):
+                    part = _Block(block.text, block.rectangles[:few], block.sites[:few], block.uniforms[:few])
+                    timing.batch(few, partial(self._measure, [part]))
+        drawn = 0 if options.site or options.draw == "uniform" else 2
+        count = 0 if options.summary else rectangles
+        if texts:
+            write_estimate(self.io, output, options.table, [
+                Bounds("texts", texts, texts), Bounds("rectangles", rectangles, rectangles),
+                Bounds("conditionals", least, rectangles * (4 * ways + drawn),
+                       "all rectangles of a text are equal; none shares a conditional with another"),
+                timing.bounds(rectangles, rectangles, "rectangle"), *measured.bounds(count, count)])
 
     def _pass(self, record: Record) -> None:
         """Take a record that is not a text: --summary takes rectangles and leaves others out; else it is written."""

@@ -13,6 +13,7 @@ from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Sites, Temperatures
 from mlmglauber.commands.shared.options import (
     TABLE_FORMS,
+    dry_run_option,
     exact_option,
     model_options,
     spread_options,
@@ -84,6 +85,7 @@ GROUPS = (
 @model_options
 @exact_option
 @spread_options
+@dry_run_option
 def sample(io: Filter, options: SampleOptions) -> None:
     """Run as many texts together as fill a batch; write their states in the order of the input."""
     from mlmglauber.commands.sample.run import SampleRun
@@ -95,6 +97,11 @@ def sample(io: Filter, options: SampleOptions) -> None:
         recorded = read_recorded_run(options.from_run)
         options = replace(options, **recorded.options)
     options = _checked(io, options)
+    if io.dry_run:
+        from mlmglauber.commands.shared.dry_chains import write_run_estimate
+
+        write_run_estimate(io, options, SampleRun, "state")
+        return
     if options.check:
         from mlmglauber.stream.same import ComparingOutput
 
@@ -106,7 +113,7 @@ def sample(io: Filter, options: SampleOptions) -> None:
         from mlmglauber.commands.sample.table import StateTally
 
         io.output = tally = StateTally(io.output)
-    with SampleRun(io, options, recorded) as run, io.reporter.bar("records") as progress:
+    with SampleRun(io, options, recorded) as run, io.bar("steps") as progress:
         run.run_jobs(progress)
     if options.check:
         io.output.finish()

@@ -31,6 +31,14 @@ class SampleOptions(ChainOptions):
     check: bool
     json: bool
 
+    def last_step(self, n: int) -> int:
+        """The number of steps of a chain of n sites."""
+        return self.burn_in + (self.steps if self.steps is not None else (self.sweeps or 0) * n)
+
+    def steps_of(self, n: int) -> int:
+        """The number of steps of all chains of a text of n tokens."""
+        return len(self.tau) * self.chains * self.last_step(n)
+
     def shown_output(self, output: BufferedOutput, named: bool, color: bool) -> Output:
         """On a terminal an output that shows the chains, unless records or a table are asked for, or go to a file."""
         if self.json or named or self.check or self.resume is not None or self.table or \

@@ -18,7 +18,7 @@ from mlmglauber.commands.shared.inputs import (
     text_exact,
     token_ids,
 )
-from mlmglauber.commands.shared.resumable import ResumableRun
+from mlmglauber.commands.shared.resumable import Cost, ResumableRun
 from mlmglauber.dynamics.chain import Chain, Event, OutputSchedule, in_step_order, run_ahead
 from mlmglauber.dynamics.plain import advance
 from mlmglauber.dynamics.randomness import Stream
@@ -37,6 +37,8 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
     def __init__(self, io: Filter, options: SampleOptions, recorded: RecordedRun | None = None) -> None:
         super().__init__(io, options)
         self.recorded = recorded
+        self.jobs_name, self.counts = "texts", options.engine == "fast"
+        self.conditionals_how = "one for each text and temperature; one a step, and those of --pll"
         self.left = resume.BEGINNING
         self.frozen = options.freeze or []
 
@@ -100,7 +102,10 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
         tally_unknown(self.io, record, ids)
         check_frozen(self.frozen, len(ids))
         self.ids.add(name)
-        return None if name in self.left.finished else TextChains(self, name, record, ids)
+        if name not in self.left.finished:
+            return TextChains(self, name, record, ids)
+        self.skip_job(self.options.steps_of(len(ids)))
+        return None
 
     def has_room(self, jobs: Collection["TextChains"]) -> bool:
         rows = self.engine.rows if self.model is not None else 1
@@ -126,19 +131,20 @@ class TextChains:
     def __init__(self, run: SampleRun, name: str, record: Record, ids: list[int]) -> None:
         assert run.model is not None
         options = run.options
+        self.options = options
         self.model, self.name, self.place = run.model, name, run.io.place
         self.sink: Sink = run.order.open()
         self.ends = run.io.ends
         self.inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
         self.on_change = options.on_change
         every = 0 if self.on_change else options.every or len(ids)
-        steps = options.steps if options.steps is not None else (options.sweeps or 0) * len(ids)
-        self.schedule = OutputSchedule(options.burn_in + steps, every, options.burn_in, options.pll)
+        self.schedule = OutputSchedule(options.last_step(len(ids)), every, options.burn_in, options.pll)
         self.engine = run.engine
         self.with_logp = every <= 1
         self.chains: list[Chain] = []
         self.runs: list[str] = []
         self.finished = False
+        self.work = options.steps_of(len(ids))
         for tau in options.tau:
             for number in range(options.chains):
                 start = self._first_state(run, ids, number)
@@ -150,7 +156,29 @@ class TextChains:
         else:
             for chain in self.chains:
                 chain.begin()
+        self.resumed = sum(chain.step for chain in self.chains)
         self.write_states()
+
+    @property
+    def steps(self) -> int:
+        """Number of steps that need no more work."""
+        return self.work if self.finished else sum(chain.step for chain in self.chains)
+
+    @property
+    def walker(self) -> Chain:
+        """The first chain."""
+        return self.chains[0]
+
+    def cost(self) -> Cost:
+        """The work for --dry-run; equal contexts at one temperature share a conditional."""
+        least, most = self.schedule.emitted()
+        count, options = len(self.chains), self.options
+        scored = 0
+        if self.schedule.energy:
+            first = -(-self.schedule.burn_in // self.schedule.energy)
+            scored = max(0, self.schedule.last // self.schedule.energy - first + 1) * self.chains[0].sites * count
+        needed = len(options.tau) if options.engine == "fast" and self.schedule.last else self.work
+        return Cost(count, (self.work, self.work), (needed, self.work + scored), (least * count, most * count))
 
     def _first_state(self, run: SampleRun, ids: list[int], number: int) -> list[int]:
         """The first state of a chain by --start. Frozen sites keep the tokens of the text."""

@@ -38,7 +38,7 @@ def record_command(function: Function, options_class: type[Options], description
     name = f"mlm-{function.__name__}"
 
     def callback(files: tuple[str, ...], output: str | None, strict: bool, quiet: bool, verbose: int,
-                 progress: bool | None, no_color: bool, **values: Any) -> None:
+                 progress: str | None, no_color: bool, **values: Any) -> None:
         color = not (no_color or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb")
         reporter = Reporter(name, quiet, verbose, progress, color)
         raise SystemExit(_run(function, options_class, spread, reporter, files, strict, output, values))
@@ -66,8 +66,12 @@ def _shared_options(name: str) -> list[click.Parameter]:
         click.Option(["--strict"], is_flag=True, help="Stop at the first bad record."),
         click.Option(["-q", "--quiet"], is_flag=True, help="Write no warnings, counts or progress."),
         click.Option(["-v", "--verbose"], count=True, help="Write tracebacks with errors."),
-        click.Option(["--progress/--no-progress"], default=None,
-                     help="Show progress on standard error; by default on a terminal."),
+        click.Option(["--progress"], flag_value="bar",
+                     help="Show progress on standard error; by default on a terminal. --progress=json writes a line of "
+                          "JSON a second for other programs."),
+        click.Option(["--no-progress", "progress"], flag_value="none", help="Show no progress."),
+        click.Option(["--progress-bar", "progress"], flag_value="bar", hidden=True),
+        click.Option(["--progress-json", "progress"], flag_value="json", hidden=True),
         click.Option(["--no-color"], is_flag=True, help="Use no colour, as with NO_COLOR or TERM=dumb."),
         click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=version,
                      help="Show the version and exit."),
@@ -85,15 +89,19 @@ def _run(function: Function, options_class: type[Options], spread: Spread | None
     try:
         with ExitStack() as stack:
             with deferred:  # an interrupt here must not leave the temporary file of the output behind
-                output = stack.enter_context(open_output(path))
+                dry_run = values.pop("dry_run", False)
+                output = stack.enter_context(open_output(None if dry_run else path))
             if os.isatty(output.descriptor) and reporter.terminal:
                 output.before_write = reporter.end_bar
             io = Filter(reporter, files, strict, output, take_reading(values))
-            io.shard, address = values.pop("shard", None), values.pop("dask", None)
+            io.shard, address, io.dry_run = values.pop("shard", None), values.pop("dask", None), dry_run
             take_table(values)
             options = options_class(**values)
-            io.output = options.shown_output(output, path is not None, reporter.color)
+            if not dry_run:
+                io.output = options.shown_output(output, path is not None, reporter.color)
             if address is not None:
+                if dry_run:
+                    raise click.UsageError("--dry-run measures one process; leave --dask out, and divide its times")
                 if io.shard is not None:
                     raise click.UsageError("--shard and --dask exclude each other")
                 from mlmglauber.commands.shared.spread.client import run_on_workers

@@ -68,7 +68,12 @@ class Command(click.Command):
         formatter.write("\n".join(["", "Examples:", "", *lines, "", ""]))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse as click does, but refuse an option with a list that is given twice: click drops the first list."""
+        """Parse as click does, but refuse an option with a list that is given twice: click drops the first list.
+
+        --progress=FORM is one word, so that `--progress FILE` means what it always did.
+        """
+        end = args.index("--") if "--" in args else len(args)
+        args = [*map(_progress_option, args[:end]), *args[end:]]
         _, _, order = self.make_parser(ctx).parse_args(args=list(args))
         self.check_given(ctx, order)
         return super().parse_args(ctx, args)
@@ -137,6 +142,15 @@ def fitted(line: str, width: int) -> str:
 def takes_list(option: click.Option) -> bool:
     """Whether the value of an option is a list, which its metavar shows: SITES, or NAME[,NAME]..."""
     return not option.multiple and ("[," in (option.metavar or "") or option.metavar == "SITES")
+
+
+def _progress_option(arg: str) -> str:
+    """The hidden option of --progress=FORM; any other argument as it is."""
+    form = arg.removeprefix("--progress=")
+    if form in (arg, "bar", "json"):
+        return arg if form == arg else f"--progress-{form}"
+    raise click.UsageError(f"--progress={form} is not a form of progress; write --progress, --progress=json or "
+                           "--no-progress")
 
 
 def _names_file(param: click.Parameter) -> bool:

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol
 
 from mlmglauber.commands.shared.chain_run import Runs
+from mlmglauber.commands.shared.progress import Progress, Reach
 from mlmglauber.commands.shared.reporter import Reporter
 from mlmglauber.stream.errors import InputError, MixedRecordsError, MlmError, RecordError
 from mlmglauber.stream.formats import Line, Reading
@@ -39,6 +40,8 @@ class Filter:
         """(i, N): only the records i, N + i, 2 N + i, ... are answered, counted from 0. None: all records."""
         self.runs = Runs()
         """The run records read so far, those of other shards included."""
+        self.dry_run = False
+        """Whether the command only estimates its work: see dry_run.py."""
         self.mute = False
         """Whether bad records are skipped without a report, because another process of this run reports them."""
         self.passed_texts: Counter[str] = Counter()
@@ -55,6 +58,17 @@ class Filter:
         """Number of chains that ended, of those that ended with masked sites, and of these sites."""
         self.opened: dict[Any, Any] = {}
         """Cache of opened models, keyed by name and options; a worker keeps it from block to block."""
+
+    def bar(self, unit: str) -> AbstractContextManager[Progress]:
+        """The progress of work on the records of this input. See Reporter.bar."""
+        return self.reporter.bar(unit, reach=self.reach)
+
+    def reach(self) -> Reach | None:
+        """How much of the input is read, by records; None while it is not known where the input ends."""
+        left = 0 if self.failure is not None else self.lines.remaining()
+        if left is None:
+            return None
+        return Reach((self.count + left) / max(1, self.count) if left else 1, not left)
 
     def next_line(self, wait: bool = True) -> Line | None:
         """The next line; None at the end, after an error, or when `wait` is off and no line has arrived."""

@@ -127,6 +127,11 @@ spread_options = _all(
                  help="Run on the workers of dask.distributed at ADDRESS, or on local:N processes of this machine."),
 )
 
+dry_run_option = click.option(
+    "--dry-run", is_flag=True,
+    help="Count the work, time a few batches, and write how long all would take and how much it would write; nothing "
+         "else is written.")
+
 text_options = _all(
     click.option("--format", "form", type=click.Choice(FORMATS),
                  help="Format of the input. Default: by the name of the file (.fasta, .fa, .faa, .fna, .csv, .tsv, "

@@ -1,25 +1,35 @@
 """What a command writes to standard error: warnings, errors and progress."""
 
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from mlmglauber.commands.shared.progress import Progress, Reach
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.printable import printable
+
+CLEAR = "\r\x1b[2K"
+"""Empties the line of the cursor, where a stage of the pipe may have drawn its progress."""
 
 
 class Reporter:
     """Writes warnings, errors and progress to standard error, honouring -q and -v."""
 
-    def __init__(self, command: str, quiet: bool, verbose: int, progress: bool | None, color: bool) -> None:
+    def __init__(self, command: str, quiet: bool, verbose: int, progress: str | None, color: bool) -> None:
+        """progress: bar, json or none; None for a bar where stderr is a terminal and -q is not given."""
         self.command, self.quiet, self.verbose, self.color = command, quiet, verbose, color
         self.terminal = sys.stderr.isatty()
-        self.progress = progress if progress is not None else self.terminal and not quiet
+        draws = self.terminal and os.environ.get("TERM") != "dumb"
+        asked = progress or ("bar" if draws and not quiet else "none")
+        self.progress = {"bar": "terminal" if draws else "log", "json": "json"}.get(asked)
+        """The form of progress: terminal, log, json; None for no progress."""
+        self._draws = self.progress == "terminal"
         self.bad_records = 0
         self.limit_exceeded = False
         """Whether --fail-above found a value above its limit: the command then ends with status 1."""
-        self._end_bar: Callable[[], None] | None = None
-        """Ends the bar that is drawn now; None where none is."""
+        self._stop: Callable[[], None] | None = None
+        """Ends the display of progress; None where there is none."""
         self.nothing_found = False
         """Whether the input had no record that the command reads: it then ends with status 65."""
 
@@ -52,7 +62,8 @@ class Reporter:
 
     def _write(self, text: str) -> None:
         with suppress(OSError):  # if standard error is closed or its disk is full, the records are still written
-            print(f"{self.command}: {printable(text)}", file=sys.stderr, flush=True)
+            clear = CLEAR if self.progress == "terminal" else ""
+            print(f"{clear}{self.command}: {printable(text)}", file=sys.stderr, flush=True)
 
     def _traceback(self, error: BaseException) -> None:
         import traceback
@@ -62,36 +73,41 @@ class Reporter:
             print(*map(printable, lines), sep="\n", file=sys.stderr, flush=True)
 
     def end_bar(self) -> None:
-        """End the progress bar, and draw none from here on: records are written to the same terminal."""
-        self.progress = False
-        if self._end_bar is not None:
-            self._end_bar()
+        """Leave the terminal to the records that are written to it: end the progress line, and draw none from here on.
+
+        Another stage of the pipe may have drawn on the line of the cursor, so it is emptied.
+        """
+        if not self._draws:
+            return
+        if self._stop is not None:
+            self._stop()
+        self.progress = None
+        with suppress(OSError):
+            print(CLEAR, end="", file=sys.stderr, flush=True)
 
     @contextmanager
-    def bar(self, description: str, total: float | None = None) -> Iterator[Callable[[float], None]]:
-        """A progress bar that names the command: call the yielded function with each advance.
-
-        Without --progress, and after `end_bar`, nothing is drawn.
-        """
-        if not self.progress:
-            yield lambda amount: None
+    def bar(self, unit: str, total: float | None = None, label: str = "",
+            reach: Callable[[], Reach | None] = lambda: None) -> Iterator[Progress]:
+        """The progress of some work, shown as --progress asks: the command sets its counts. See Progress."""
+        progress = Progress(unit, label, total, reach)
+        if self.progress is None:
+            yield progress
             return
-        from rich.console import Console
+        from mlmglauber.commands.shared.progress_display import display
 
-        from mlmglauber.stream.progress import bar
-
-        console = Console(stderr=True, no_color=not self.color, force_terminal=self.terminal or None)
-        with bar(console, f"{self.command}: {description}", total, transient=True) as (advance, stop):
-            self._end_bar = stop
-            yield advance
-            self._end_bar = None
+        self._stop = display(self.progress, self.command, progress, self.color).stop
+        try:
+            yield progress
+        finally:
+            self._stop()
+            self._stop = None
 
 
 class CollectingReporter(Reporter):
     """Keeps its lines in a list; the client of a spread run writes them in the order of the input."""
 
     def __init__(self, command: str, quiet: bool) -> None:
-        super().__init__(command, quiet, 0, False, False)
+        super().__init__(command, quiet, 0, "none", False)
         self.lines: list[str] = []
 
     def _write(self, text: str) -> None:

@@ -3,14 +3,15 @@
 import os
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import TEXTS, report_checks, size_of
 from mlmglauber.commands.shared.options import TABLE_FORMS, ChainOptions
+from mlmglauber.commands.shared.progress import Progress, Reach
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.randomness import drawn_seed
 from mlmglauber.models.conditionals import TextModel
@@ -18,17 +19,54 @@ from mlmglauber.models.opening import open_model
 from mlmglauber.models.restricted import RestrictedModel, tokens_of
 from mlmglauber.stream import resume
 from mlmglauber.stream.errors import RecordError
-from mlmglauber.stream.output import AppendingOutput, InOrder, Output
+from mlmglauber.stream.output import AppendingOutput, InOrder, Output, Sink
 from mlmglauber.stream.records import Record, is_input, record_id, repeated_id
 
 OptionsT = TypeVar("OptionsT", bound=ChainOptions)
 JobT = TypeVar("JobT", bound="ChainJob")
 
 
+class Planned(Protocol):
+    """A chain, or a group of coupled chains, whose steps are planned."""
+
+    def plan(self, start: int, count: int) -> Any:
+        """The sites and uniforms of so many steps."""
+        ...
+
+
+class Cost(NamedTuple):
+    """The work of one job: its chains, and (at least, at most) steps, conditionals and records."""
+
+    chains: int
+    steps: tuple[int, int]
+    conditionals: tuple[int, int]
+    records: tuple[int, int]
+
+
 class ChainJob(Protocol):
-    """What a run advances as a whole: the chains of one text, or one pair."""
+    """What a run advances as a whole: the chains of one text, or one pair.
+
+    work: maximum number of steps of its chains. resumed: those that an interrupted run made.
+    """
 
     finished: bool
+    work: int
+    resumed: int
+    sink: Sink
+
+    @property
+    def walker(self) -> Planned:
+        """What draws the random numbers of the steps: a chain, or a group of coupled chains."""
+        ...
+
+    def cost(self) -> Cost:
+        """The work, at least and at most, for --dry-run."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """Number of steps that need no more work: `work` at the end, however it ended."""
+        ...
 
 
 class ResumableRun(ABC, Generic[OptionsT, JobT]):
@@ -44,6 +82,8 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
         self.ids: set[str] = set()
         """The ids of the inputs so far."""
         self.too_short = self.passed_on = 0
+        self.progress = Progress("steps")
+        self._finished_work = self._finished = 0
         self.output: Output = io.output
         seed = options.seed
         if self.path is not None:
@@ -97,21 +137,52 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
     def step(self, jobs: Collection[JobT]) -> None:
         """Advance every job in work and write the records that are due."""
 
-    def run_jobs(self, progress: Callable[[float], None]) -> None:
-        """Run the jobs of the whole input, as many together as have room; call `progress` for each finished one."""
+    jobs_name: str
+    """What the jobs are called in the progress: texts or pairs."""
+    counts = True
+    """Whether the engine counts its steps: the plain one does not."""
+    conditionals_how: str
+    """How --dry-run bounds the conditionals of the jobs."""
+
+    def reach(self) -> Reach | None:
+        """How much of the input is read; None while it is not known."""
+        return self.io.reach()
+
+    def run_jobs(self, progress: Progress) -> None:
+        """Run the jobs of the whole input, as many together as have room; count their steps in `progress`."""
+        self.progress, progress.reach = progress, self.reach
         in_work: deque[JobT] = deque()
         while True:
             while self.has_room(in_work):
                 job = self.next_job(wait=not in_work)
                 if job is None:
                     break
+                progress.plan(job.work, job.resumed)
                 in_work.append(job)
             if not in_work:
                 break
             self.step(in_work)
             while in_work and in_work[0].finished:
-                in_work.popleft()
-                progress(1)
+                self._end(in_work.popleft().work)
+            self._count(in_work)
+
+    def skip_job(self, work: int) -> None:
+        """Count a job that the resumed file holds."""
+        self.progress.plan(work, work)
+        self._end(work)
+
+    def _end(self, work: int) -> None:
+        self._finished_work += work
+        self._finished += 1
+        self.progress.finished = self._finished, self.jobs_name
+
+    def _count(self, in_work: Collection[JobT]) -> None:
+        """Tell the progress what is done. The engine counts steps, and those that the model answered."""
+        self.progress.done = self._finished_work + sum(job.steps for job in in_work)
+        counters = self.engine.counters
+        if counters.steps:
+            self.progress.made = counters.steps
+            self.progress.from_memory = 1 - counters.answered / counters.steps
 
     def open_chains(self, exact_width: bool) -> tuple[TextModel, dict[str, Any]]:
         """Open the model, restrict it to the tokens of --allow, make the engine; the model and its description."""

@@ -37,7 +37,7 @@ def tokens(io: Filter, options: TokensOptions) -> None:
     records = []
     inputs = TokenInputs(io, options, options.in_run_record(), write=(lambda record: None) if as_table else None)
     inputs.summed = as_table
-    with io.reporter.bar("records") as progress:
+    with io.bar("records") as progress:
         for text in (text for batch in inputs.batches(1) for text in batch):
             record = text.answer(tokens_record(inputs.run, text, options.length))
             if as_table:

@@ -139,7 +139,7 @@ def _chains(io: Filter, options: TrapsOptions) -> None:
         progress(1)
         run.handle(record)
 
-    with io.reporter.bar("records") as progress:
+    with io.bar("records") as progress:
         io.each(handle)
         run.end()
     if not run.chains:

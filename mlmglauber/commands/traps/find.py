@@ -54,8 +54,9 @@ class FindRun:
     def run(self) -> None:
         """Follow the texts as they arrive; write the attractors at the end of the input."""
         rows = texts_at_once(self.inputs.options)
-        with self.io.reporter.bar("records") as progress:
+        with self.io.bar("records") as progress:
             for batch in self.inputs.batches(rows):
+                progress.plan(len(batch))
                 for law, texts in self._by_law(batch).items():
                     engine = self.engines.setdefault(law, Engine(texts[0].model))
                     endings = descend(engine, [text.ids for text in texts], self.max_sweeps, law.freeze)

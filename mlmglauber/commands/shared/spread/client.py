@@ -56,7 +56,7 @@ def run_on_workers(io: Filter, function: Function, options: Options, spread: Spr
     if first is None:  # nothing to do: no cluster
         return
     resources = {"GPU": 1} if str(getattr(options, "device", "")).startswith("cuda") else {}
-    with _cluster(address, resources) as (client, workers), io.reporter.bar("records") as progress:
+    with _cluster(address, resources) as (client, workers), io.bar("records") as progress:
         if not workers():
             io.reporter.warn(f"--dask {address}: no worker has connected yet; waiting for one")
         job = _Job(io, function, options, client, resources)
