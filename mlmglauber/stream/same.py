@@ -1,7 +1,7 @@
 """Compares records of chains: states must be equal, log-probabilities equal up to rounding.
 
-A chain has the same states on every machine. Its log-probabilities differ by rounding, 1e-6 to 1e-5, between processors,
-threads and batches. Fields that say how a run was computed, such as its device, are not compared.
+A chain has the same states on every machine. Its log-probabilities differ by rounding, 1e-6 to 1e-5, between
+processors, threads and batches. Fields that say how a run was computed, such as its device, are not compared.
 """
 
 from typing import Any
