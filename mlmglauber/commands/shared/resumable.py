@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import TEXTS, report_checks, size_of
 from mlmglauber.commands.shared.options import TABLE_FORMS, ChainOptions
-from mlmglauber.commands.shared.progress import Progress, Reach
+from mlmglauber.commands.shared.progress import InputLength, Progress
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.randomness import drawn_seed
 from mlmglauber.models.conditionals import TextModel
@@ -144,13 +144,13 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
     conditionals_how: str
     """How --dry-run bounds the conditionals of the jobs."""
 
-    def reach(self) -> Reach | None:
-        """How much of the input is read; None while it is not known."""
-        return self.io.reach()
+    def input_length(self) -> InputLength | None:
+        """How long the input is; None while that is not known."""
+        return self.io.input_length()
 
     def run_jobs(self, progress: Progress) -> None:
         """Run the jobs of the whole input, as many together as have room; count their steps in `progress`."""
-        self.progress, progress.reach = progress, self.reach
+        self.progress, progress.input_length = progress, self.input_length
         in_work: deque[JobT] = deque()
         while True:
             while self.has_room(in_work):
