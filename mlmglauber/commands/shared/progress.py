@@ -28,7 +28,7 @@ class ProgressState(NamedTuple):
 
     done: units that need no more work. total: units of the whole work, None where it is not known. estimated: whether
     the total is an estimate. rate: units made a second. seconds_left, seconds: until the end, and since the work
-    began. input_open: whether more input may come, of which nothing is known.
+    began, 0 before. input_open: whether more input may come, of which nothing is known.
     """
 
     done: float
@@ -96,7 +96,7 @@ class Progress:
         done, new, made = self.done, self.done - self.resumed, self._made()
         length = self.input_length() if self.input_length is not None and self.total is None else None
         total = self.total
-        if length is not None and (self.planned or done or length.exact):
+        if length is not None and (self.planned or done):
             total = max(self.planned, done) * length.factor
         rate = left = None
         if self._past:
@@ -119,7 +119,7 @@ class Progress:
         elif self.input_length is None:
             why = "it depends on the results"
         else:
-            why = "no input was read yet"
+            why = "no work is known yet"
         record = {
             "type": "progress", "command": command, "unit": self.unit, **({"label": self.label} if self.label else {}),
             "done": round(state.done), **nullable("total", _rounded(state.total, 0), why), "estimated": state.estimated,
@@ -155,7 +155,7 @@ def line(command: str, progress: Progress, state: ProgressState, cells: int) -> 
         parts["left"] = f"{clock(state.seconds_left)} left"
     if done is not None:
         parts["bar"] = ""
-    if state.rate is not None:
+    if state.rate is not None and state.done:
         parts["rate"] = f"{short(state.rate)}/s"
     if progress.from_memory is not None:
         parts["memory"] = f"{progress.from_memory:.0%} from memory"

@@ -82,8 +82,9 @@ def show_on_terminal(command: str, progress: Progress, color: bool, typed: bool)
 class TerminalLine:
     """Draws the last line of the terminal, in turns with the other stages of a pipe.
 
-    While the input is typed on the terminal no stage draws: the one that reads it keeps the turn. A command in the
-    background draws nothing either, since the line belongs to the shell.
+    A stage that waits for its first input draws nothing and leaves its turns to the others. While the input is typed on
+    the terminal no stage draws: the one that reads it keeps the turn. A command in the background draws nothing, since
+    the line belongs to the shell.
     """
 
     def __init__(self, command: str, progress: Progress, color: bool, typed: bool) -> None:
@@ -107,7 +108,8 @@ class TerminalLine:
         self._kept = now if keep else self._kept
         state = self.progress.state(now, keep)
         typing = self.typed and state.input_open
-        if not self._may_draw(now, typing) or typing:
+        waiting = state.input_open and not state.seconds and not typing
+        if waiting or not self._may_draw(now, typing) or typing:
             return
         cells = os.get_terminal_size(sys.stderr.fileno()).columns or 80
         head, bar, rest = (printable(part) for part in line(self.command, self.progress, state, cells - 1))
