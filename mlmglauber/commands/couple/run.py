@@ -27,7 +27,6 @@ class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
     def __init__(self, io: Filter, options: CoupleOptions) -> None:
         super().__init__(io, options)
         self.jobs_name = "pairs"
-        self.conditionals_how = "all pairs meet in their first step; none meets, and one a step and chain"
         self.shard, io.shard = io.shard, None  # a shard answers every Nth pair, which may take two inputs
         self.lengths: Sequence[int | None] = options.lengths or [None]
         self.takes_pairs = options.start == "pair"
