@@ -82,6 +82,11 @@ class PairJob:
         return self.work if self.finished else self.group.step + sum(chain.step for chain in self.group.chains)
 
     @property
+    def depth(self) -> float:
+        """Number of joint steps, and of those that a chain made alone before."""
+        return self.group.step + max(chain.step for chain in self.group.chains)
+
+    @property
     def planned(self) -> CoupledChains:
         """The coupled chains."""
         return self.group
@@ -141,7 +146,7 @@ class PairJob:
         return record
 
     def _record(self, meeting: int | None, last_change: int, hamming: list[int]) -> Record:
-        """The pair record. meeting: joint steps until the pair met, None if it did not. hamming: see _recorded_steps."""
+        """The pair record. meeting: joint steps until the pair met, None without one. hamming: at _recorded_steps."""
         group, plan, options = self.group, self.plan, self.options
         record: Record = {
             "type": "pair", "run": self.run, "id": plan.name, "pair": plan.number, "model": self.name,

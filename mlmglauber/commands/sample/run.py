@@ -20,7 +20,7 @@ from mlmglauber.commands.shared.inputs import (
 )
 from mlmglauber.commands.shared.line_size import StateSizes
 from mlmglauber.commands.shared.resumable import Cost, ResumableRun
-from mlmglauber.dynamics.chain import Chain, Event, OutputSchedule, in_step_order, run_ahead
+from mlmglauber.dynamics.chain import Chain, Event, Move, OutputSchedule, in_step_order, run_ahead
 from mlmglauber.dynamics.plain import advance
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.stream import resume
@@ -165,6 +165,11 @@ class TextChains:
     def steps(self) -> int:
         """Number of steps that need no more work."""
         return self.work if self.finished else sum(chain.step for chain in self.chains)
+
+    @property
+    def depth(self) -> float:
+        """Mean number of steps of a chain."""
+        return sum(chain.step for chain in self.chains) / len(self.chains)
 
     @property
     def planned(self) -> Chain:

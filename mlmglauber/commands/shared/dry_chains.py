@@ -4,11 +4,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from mlmglauber.commands.shared.dry_run import SECONDS, Bounds, CountedOutput, output_bounds, write_estimate
 from mlmglauber.commands.shared.filter import Filter
-from mlmglauber.commands.shared.line_size import Size, StateSizes
+from mlmglauber.commands.shared.line_size import NONE, StateSizes
 from mlmglauber.commands.shared.progress import clock
 from mlmglauber.commands.shared.resumable import ChainJob, Cost, ResumableRun
 from mlmglauber.stream.output import InOrder
@@ -18,9 +18,10 @@ PLANNED = 4096
 BLOCKS = 4
 """Number of parts of the trial; the slowest one gives the upper bound of the time."""
 AnyRun = ResumableRun[Any, Any]
+RunT = TypeVar("RunT", bound=AnyRun)
 
 
-def write_run_estimate(io: Filter, options: Any, run_class: type[AnyRun]) -> AnyRun:
+def write_run_estimate(io: Filter, options: Any, run_class: Callable[[Filter, Any], RunT]) -> RunT:
     """Write the estimate of a whole run; the run, which has read the input."""
     if options.resume is not None:
         io.reporter.warn(f"--dry-run counts the whole run, also what {options.resume} holds already")
@@ -58,28 +59,28 @@ def _estimate(run: AnyRun, other: CountedOutput) -> list[Bounds]:
         all_at_once = False
         begin(job)
         job.sink.close()
-    steps, records, size = (Size(*map(sum, zip(*(getattr(cost, name) for cost in costs), strict=True)))
-                            for name in ("steps", "records", "bytes"))
-    chains = sum(cost.chains for cost in costs)
-    how = f"{trial.rounds} rounds timed; at most with {trial.began - run.io.began:.1f} s before the first one"
+    chains, size = sum(cost.chains for cost in costs), sum((cost.size for cost in costs), NONE)
+    least, most = (sum(cost.steps[end] for cost in costs) for end in (0, 1))
+    records = sum(cost.records[0] for cost in costs), sum(cost.records[1] for cost in costs)
+    how = f"{trial.rounds} rounds timed; at most with {trial.start:.1f} s before the first one"
     if trial.speed:
-        how += f"; {clock(steps.most / trial.speed)} at the speed of these rounds"
+        how += f"; {clock(most / trial.speed)} at the speed of these rounds"
     return [Bounds(run.jobs_name, len(costs), len(costs)), Bounds("chains", chains, chains),
-            Bounds("steps", steps.least, steps.most),
-            Bounds("seconds", steps.least * trial.planned, trial.seconds(costs, all_at_once), how),
+            Bounds("steps", least, most),
+            Bounds("seconds", least * trial.planned, trial.seconds(costs, all_at_once), how),
             *output_bounds(other, records, size)]
 
 
 class _Trial(NamedTuple):
     """What the trial measured.
 
-    began: when its first round began. rounds: number of rounds. jobs: mean number of jobs in work. length: tokens of
-    their texts, mean. alone, together: seconds of a round of one job and of all, in the slowest part of the trial.
-    pace: steps that each chain makes in a round, at most 1, in the part where they are fewest. planned: seconds to
-    draw the random numbers of a step. speed: steps a second of all chains, 0 where nothing was timed.
+    start: seconds before its first round. rounds: number of rounds. jobs: mean number of jobs in work. length: mean
+    number of tokens of their texts. alone, together: seconds of a round of one job and of all, in the slowest part of
+    the trial. pace: steps that a chain makes in a round, at most 1, in the part where they are fewest. planned: seconds
+    to draw the random numbers of a step. speed: steps a second of all chains, 0 where no round was timed.
     """
 
-    began: float
+    start: float
     rounds: int
     jobs: float
     length: float
@@ -90,13 +91,90 @@ class _Trial(NamedTuple):
     speed: float
 
     def seconds(self, costs: Sequence[Cost], all_at_once: bool) -> float:
-        """Maximum time of a run: a round of r jobs takes a + b r seconds, and a step of a job takes a round.
+        """Maximum time of a run: a round of r jobs takes a + b r seconds, and each step of a chain takes a round.
 
         While further jobs wait for room, as many are in work as in the trial; after that there are no more rounds than
-        the longest job has. all_at_once: whether all jobs were in work from the beginning.
+        the longest job needs. all_at_once: whether all jobs were in work from the beginning.
         """
         each = max(0.0, self.together - self.alone) / (self.jobs - 1) if self.jobs > 1 else 0.0
         common = max(0.0, self.alone - each)
-        stretched = [cost.depth / self.pace * max(1.0, cost.n / self.length) for cost in costs]
-        rounds = max(stretched) + (0 if all_at_once else sum(stretched) / self.jobs)
-        return self.began + common * rounds + each * sum(stretched)
+        rounds = [cost.depth / self.pace * max(1.0, cost.n / self.length) for cost in costs]
+        one_after_another = max(rounds) + (0 if all_at_once else sum(rounds) / self.jobs)
+        return self.start + common * one_after_another + each * sum(rounds)
+
+
+class _Round(NamedTuple):
+    """One round: seconds, jobs in work, steps of all chains, steps of each job's longest chain, whether the model was
+    called."""
+
+    seconds: float
+    jobs: int
+    steps: int
+    depth: float
+    called: bool
+
+
+def _trial(run: AnyRun, begin: Callable[[ChainJob], None]) -> _Trial | None:
+    """Run jobs for SECONDS, then the longest of them alone for half of that; None for an input without a job."""
+    in_work: deque[ChainJob] = deque()
+    rounds: list[_Round] = []
+    lengths: list[int] = []
+    if not run.admit(in_work, begin, wait=True):
+        return None
+    started, planned = perf_counter(), _planning(in_work[0])
+    while in_work and _goes_on(started, SECONDS, rounds):
+        working = [job for job in in_work if not job.finished]
+        lengths += [job.planned.sites for job in working]
+        rounds.append(_round(run, working))
+        run.retire(in_work)
+        run.admit(in_work, begin, wait=True)
+    alone: list[_Round] = []
+    left = [job for job in in_work if not job.finished]
+    longest = max(left, key=lambda job: job.planned.sites, default=None)
+    after = perf_counter()
+    while longest is not None and len(left) > 1 and not longest.finished and _goes_on(after, SECONDS / 2, alone):
+        alone.append(_round(run, [longest]))
+    for job in in_work:
+        job.sink.close()
+    timed = rounds[1:] or rounds
+    together = max(_mean(part) for part in _parts(timed))
+    pace = min(sum(each.depth for each in part) / sum(each.jobs for each in part) for part in _parts(timed))
+    speed = sum(each.steps for each in timed) / sum(each.seconds for each in timed)
+    return _Trial(started - run.io.began, len(rounds) + len(alone), sum(each.jobs for each in timed) / len(timed),
+                  sum(lengths) / len(lengths), max(map(_mean, _parts(alone))) if alone else together, together,
+                  min(1.0, pace), planned, speed if len(rounds) > 1 else 0.0)
+
+
+def _goes_on(begin: float, seconds: float, rounds: Sequence[_Round]) -> bool:
+    """Whether there are fewer than three rounds, or the time has not passed."""
+    return len(rounds) < 3 or perf_counter() - begin < seconds
+
+
+def _round(run: AnyRun, jobs: Sequence[ChainJob]) -> _Round:
+    """Advance jobs by a round."""
+    def counts() -> tuple[int, float, int]:
+        return sum(job.steps for job in jobs), sum(job.depth for job in jobs), run.engine.counters.answered
+
+    before, begin = counts(), perf_counter()
+    run.step(jobs)
+    seconds = perf_counter() - begin
+    steps, depth, answered = (now - then for now, then in zip(counts(), before, strict=True))
+    return _Round(seconds, len(jobs), int(steps), depth, bool(answered) or not run.counts)
+
+
+def _parts(rounds: Sequence[_Round]) -> list[Sequence[_Round]]:
+    """At most BLOCKS parts of about the same size; rounds that did not call the model, which are fast, are left out."""
+    called = [each for each in rounds if each.called] or rounds
+    size = -(-len(called) // BLOCKS)
+    return [called[k : k + size] for k in range(0, len(called), size)]
+
+
+def _mean(rounds: Sequence[_Round]) -> float:
+    return sum(each.seconds for each in rounds) / len(rounds)
+
+
+def _planning(job: ChainJob) -> float:
+    """Seconds to draw the random numbers of one step."""
+    begin = perf_counter()
+    job.planned.plan(0, PLANNED)
+    return (perf_counter() - begin) / PLANNED

@@ -67,7 +67,7 @@ class Timing:
         """Whether two batches were timed, and SECONDS have passed."""
         return len(self._batches) > 1 and perf_counter() - self._begin > SECONDS
 
-    def bounds(self, least: "Counter[int]", most: "Counter[int]", unit: str, more: float = 0) -> Bounds:
+    def bounds(self, least: Counter[int], most: Counter[int], unit: str, more: float = 0) -> Bounds:
         """The seconds of a run. least, most: number of units by the length of their text. more: seconds at its end."""
         timed = self._batches[1:] or self._batches
         low = sum(count * min(price * min(1.0, n / length) for price, length in timed) for n, count in least.items())

@@ -1,6 +1,7 @@
 """How many bytes a record takes as a line, at least and at most, before its numbers and its tokens are known."""
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,45 +14,55 @@ LONGEST = 64
 """Number of pieces of the vocabulary, the longest ones, among which the longest text is looked for."""
 
 
-class Size(NamedTuple):
+@dataclass(frozen=True)
+class Size:
     """Bytes, at least and at most."""
 
     least: int
     most: int
 
-    def __add__(self, other: Any) -> "Size":
-        """The size of two values together."""
-        return Size(self.least + other[0], self.most + other[1])
+    def __add__(self, other: "Size") -> "Size":
+        """The size of both together."""
+        return Size(self.least + other.least, self.most + other.most)
 
     def times(self, least: int, most: int) -> "Size":
         """The size of so many lines, at least and at most."""
         return Size(least * self.least, most * self.most)
 
 
+NONE = Size(0, 0)
+
+
 def line_size(record: Record) -> Size:
     """The size of the line of a record whose floats may have any value; all else has the value that it will have.
 
     >>> line_size({"delta": 0.5, "n": 12})
-    Size(least=20, most=41)
+    Size(least=21, most=42)
     """
-    return _value_size(record) + (1, 1)
+    return _value_size(record) + _exactly(1)
+
+
+def _exactly(size: int) -> Size:
+    return Size(size, size)
 
 
 def _value_size(value: Any) -> Size:
     if isinstance(value, float):
         return Size(*DIGITS["float64"])
     if isinstance(value, np.ndarray):
-        least, most = DIGITS.get(value.dtype.name, DIGITS["float64"])
-        brackets = 2 + max(0, len(value) - 1)
-        return Size(least * len(value) + brackets, most * len(value) + brackets)
-    if isinstance(value, dict):
-        parts = [_value_size(part) + (len(to_line(key)), len(to_line(key))) for key, part in value.items()]
-    elif isinstance(value, (list, tuple)):
-        parts = list(map(_value_size, value))
-    else:
-        size = len(to_line(value)) - 1
-        return Size(size, size)
-    return sum(parts, Size(0, 0)) + (2 + max(0, len(parts) - 1),) * 2
+        least, most = DIGITS[value.dtype.name]
+        return Size(least * len(value), most * len(value)) + _around(len(value))
+    if isinstance(value, dict):  # len(to_line(key)) counts a line feed, here for the colon
+        return sum((_value_size(part) + _exactly(len(to_line(key))) for key, part in value.items()),
+                   _around(len(value)))
+    if isinstance(value, (list, tuple)):
+        return sum(map(_value_size, value), _around(len(value)))
+    return _exactly(len(to_line(value)) - 1)
+
+
+def _around(count: int) -> Size:
+    """The brackets around so many values, and the commas between them."""
+    return _exactly(2 + max(0, count - 1))
 
 
 class StateSizes:
@@ -68,14 +79,13 @@ class StateSizes:
         self.widest_id: int = max(allowed)
 
     def of(self, shortest: Record, longest: Record, start: list[int]) -> Size:
-        """The size of a state of the chain from `start`, in place of whose text and ids those of other states may stand.
+        """The size of a state of the chain from `start`. Tokens of the start that are never drawn may stay in a state.
 
-        shortest, longest: the record with the fewest and with the most fields. Tokens of the start that are not drawn
-        may stay in a state.
+        shortest, longest: the records of a state with the fewest and the most fields, whatever their text and ids.
         """
         n = len(start)
         least = line_size(shortest | {"text": "", "ids": [0] * n}).least
         text = self.model.decode([self.token] * n) + " " * n
         most = line_size(longest | {"text": text, "ids": [self.widest_id] * n, "text_exact": False}).most
         kept = [token for token in start if not self.model.allowed[token]]
-        return Size(least, most + len(to_line([self.model.decode(kept), kept])) if kept else most)
+        return Size(least, most + (len(to_line([self.model.decode(kept), kept])) if kept else 0))

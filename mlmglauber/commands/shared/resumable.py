@@ -10,7 +10,7 @@ from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import TEXTS, report_checks, size_of
-from mlmglauber.commands.shared.line_size import StateSizes
+from mlmglauber.commands.shared.line_size import Size, StateSizes
 from mlmglauber.commands.shared.options import TABLE_FORMS, ChainOptions
 from mlmglauber.commands.shared.progress import InputLength, Progress
 from mlmglauber.dynamics.engine import Engine
@@ -20,7 +20,7 @@ from mlmglauber.models.opening import open_model
 from mlmglauber.models.restricted import RestrictedModel, tokens_of
 from mlmglauber.stream import resume
 from mlmglauber.stream.errors import RecordError
-from mlmglauber.stream.output import AppendingOutput, InOrder, Output
+from mlmglauber.stream.output import AppendingOutput, InOrder, Output, Sink
 from mlmglauber.stream.records import Record, is_input, record_id, repeated_id
 
 OptionsT = TypeVar("OptionsT", bound=ChainOptions)
@@ -28,7 +28,9 @@ JobT = TypeVar("JobT", bound="ChainJob")
 
 
 class Planned(Protocol):
-    """A chain, or a group of coupled chains, whose steps are planned."""
+    """A chain of n sites, or a group of coupled chains, whose steps are planned."""
+
+    sites: int
 
     def plan(self, start: int, count: int) -> Any:
         """The sites and uniforms of so many steps."""
@@ -36,7 +38,7 @@ class Planned(Protocol):
 
 
 class Cost(NamedTuple):
-    """What --dry-run adds up over the jobs: chains of n sites, steps, records and bytes, each at least and at most.
+    """What --dry-run adds up over jobs: chains of n sites, steps, records and their size, each at least and at most.
 
     depth: maximum number of steps that have to wait for each other, those of one chain; its chains make them together.
     """
@@ -46,7 +48,7 @@ class Cost(NamedTuple):
     depth: int
     steps: tuple[int, int]
     records: tuple[int, int]
-    bytes: tuple[int, int]
+    size: Size
 
 
 class ChainJob(Protocol):
@@ -58,10 +60,16 @@ class ChainJob(Protocol):
     finished: bool
     work: int
     resumed: int
+    sink: Sink
 
     @property
     def steps(self) -> int:
         """Number of steps that need no more work: `work` at the end, however it ended."""
+        ...
+
+    @property
+    def depth(self) -> float:
+        """Number of steps made that had to wait for each other: those of one chain."""
         ...
 
     @property
