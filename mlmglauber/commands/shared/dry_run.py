@@ -44,37 +44,42 @@ class CountedOutput(Output):
 class Timing:
     """The times of batches. The first batch is left out where there are others, since a model's first call is slower.
 
-    A unit of a longer text takes at most as much longer as the text is: models of this kind take a little less than
-    that below 512 tokens, where attention costs little.
+    A unit of a text that is longer than those of the batches takes at most as much longer as the text is, since a row
+    of a call takes a time a + b n, and n^2 counts little below 512 tokens.
     """
 
     def __init__(self, io: Filter) -> None:
         self._io = io
         self._batches: list[tuple[float, float]] = []
-        self._begin = 0.0
+        self._start: float | None = None
 
-    def batch(self, units: float, length: float, work: Callable[[], object]) -> None:
-        """Do the work of one batch: so many units, of texts of so many tokens on average."""
+    def batch(self, length: float, work: Callable[[], float]) -> None:
+        """Do the work of one batch, on texts of so many tokens on average. work: returns its number of units."""
         begin = perf_counter()
-        if not self._begin:
-            self._begin = begin
-        work()
+        if self._start is None:
+            self._start = begin
+        units = work()
         if units:
             self._batches.append(((perf_counter() - begin) / units, max(1.0, length)))
 
     @property
+    def begun(self) -> bool:
+        """Whether a batch was timed."""
+        return bool(self._batches)
+
+    @property
     def enough(self) -> bool:
         """Whether two batches were timed, and SECONDS have passed."""
-        return len(self._batches) > 1 and perf_counter() - self._begin > SECONDS
+        return len(self._batches) > 1 and perf_counter() - (self._start or 0.0) > SECONDS
 
-    def bounds(self, least: Counter[int], most: Counter[int], unit: str, more: float = 0) -> Bounds:
+    def bounds(self, least: "Counter[int]", most: "Counter[int]", unit: str, more: float = 0) -> Bounds:
         """The seconds of a run. least, most: number of units by the length of their text. more: seconds at its end."""
-        timed = self._batches[1:] or self._batches
+        timed = self._batches[1:] or self._batches or [(0.0, 1.0)]
         low = sum(count * min(price * min(1.0, n / length) for price, length in timed) for n, count in least.items())
         high = sum(count * max(price * max(1.0, n / length) for price, length in timed) for n, count in most.items())
         prices = [1e3 * price for price, _ in timed]
-        start = self._begin - self._io.began
-        how = (f"{min(prices):.2g} to {max(prices):.2g} ms a {unit} in {len(prices)} timed batches; at most with "
+        start = 0.0 if self._start is None else self._start - self._io.began
+        how = (f"{min(prices):.2g} to {max(prices):.2g} ms a {unit}, batches timed: {len(prices)}; at most with "
                f"{start:.1f} s before the first one")
         return Bounds("seconds", low, high + more + start, how)
 

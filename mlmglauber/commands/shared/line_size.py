@@ -75,7 +75,8 @@ class StateSizes:
         self.model = model
         self.token: int = max((allowed[k] for k in longest),
                               key=lambda token: len(to_line([model.decode([token, token]), token])))
-        """The drawn token that takes most bytes."""
+        """The drawn token whose text and id take most bytes."""
+        self.piece = max((pieces[k] for k in longest), key=lambda piece: len(to_line([piece])))
         self.widest_id: int = max(allowed)
 
     def of(self, shortest: Record, longest: Record, start: list[int]) -> Size:
