@@ -69,8 +69,8 @@ class Timing:
 
     @property
     def enough(self) -> bool:
-        """Whether two batches were timed, and SECONDS have passed."""
-        return len(self._batches) > 1 and perf_counter() - (self._start or 0.0) > SECONDS
+        """Whether three batches were timed, and SECONDS have passed."""
+        return len(self._batches) > 2 and perf_counter() - (self._start or 0.0) > SECONDS
 
     def bounds(self, least: "Counter[int]", most: "Counter[int]", unit: str, more: float = 0) -> Bounds:
         """The seconds of a run. least, most: number of units by the length of their text. more: seconds at its end."""
