@@ -6,7 +6,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
-from mlmglauber.commands.shared.dry_run import SECONDS, Bounds, CountedOutput, output_bounds, write_estimate
+from mlmglauber.commands.shared.dry_run import MARGIN, SECONDS, Bounds, CountedOutput, output_bounds, write_estimate
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.line_size import NONE, StateSizes
 from mlmglauber.commands.shared.progress import clock
@@ -67,7 +67,7 @@ def _estimate(run: AnyRun, other: CountedOutput) -> list[Bounds]:
         how += f"; {clock(most / trial.speed)} at the speed of these rounds"
     return [Bounds(run.jobs_name, len(costs), len(costs)), Bounds("chains", chains, chains),
             Bounds("steps", least, most),
-            Bounds("seconds", least * trial.planned, trial.seconds(costs, all_at_once), how),
+            Bounds("seconds", least * trial.planned / MARGIN, trial.seconds(costs, all_at_once), how),
             *output_bounds(other, records, size)]
 
 
@@ -100,7 +100,7 @@ class _Trial(NamedTuple):
         common = max(0.0, self.alone - each)
         rounds = [cost.depth / self.pace * max(1.0, cost.n / self.length) for cost in costs]
         one_after_another = max(rounds) + (0 if all_at_once else sum(rounds) / self.jobs)
-        return self.start + common * one_after_another + each * sum(rounds)
+        return self.start + MARGIN * (common * one_after_another + each * sum(rounds))
 
 
 class _Round(NamedTuple):

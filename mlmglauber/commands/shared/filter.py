@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any, Protocol
 
 from mlmglauber.commands.shared.chain_run import Runs
@@ -43,8 +43,8 @@ class Filter:
         """The run records read so far, those of other shards included."""
         self.dry_run = False
         """Whether the command only estimates its work: see dry_run.py."""
-        self.began = perf_counter()
-        """When the command began."""
+        self.began = perf_counter() - process_time()
+        """When the command began: the processor time so far is that of starting it."""
         self.mute = False
         """Whether bad records are skipped without a report, because another process of this run reports them."""
         self.passed_texts: Counter[str] = Counter()
