@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from time import perf_counter
 
 import numpy as np
 
@@ -18,6 +19,9 @@ MOST_TOKENS = 10**9
 """An integer with as many digits as the number of tokens of a text can have."""
 PCA_REASON = 256
 """Maximum number of bytes that the reason for a lack of principal components adds to a record."""
+
+PROJECTED = 4096
+"""Maximum number of embeddings that are projected to measure the time of --pca."""
 
 
 def write_embedding_estimate(io: Filter, options: EmbedOptions) -> None:
@@ -62,13 +66,28 @@ def write_embedding_estimate(io: Filter, options: EmbedOptions) -> None:
         return
     write_estimate(io, output, "", [
         Bounds("texts", least.total(), count, "equal texts are embedded once; each text is embedded"),
-        timing.bounds(least, most, "text"), *output_bounds(other, (1 + count, 1 + count), size)])
+        timing.bounds(least, most, "text", _projecting(run, options.pca, count)),
+        *output_bounds(other, (1 + count, 1 + count), size)])
 
 
 def _embed(run: EmbedRun, texts: list[tuple[str, Record]], new: int) -> float:
     """Embed a batch of texts; the number of those that the embedder had not seen before."""
     run.add(texts)
     return new
+
+
+def _projecting(run: EmbedRun, pca: int | None, count: int) -> float:
+    """Seconds to project so many embeddings at the end of the run."""
+    if pca is None:
+        return 0.0
+    from mlmglauber.measures.drift.projection import project
+
+    vectors = np.random.default_rng(0).normal(size=(min(count, PROJECTED), run.open().dims)).astype(np.float32)
+    begin = perf_counter()
+    project(vectors[:2], pca)  # imports scikit-learn
+    imported = perf_counter()
+    project(vectors, pca)
+    return imported - begin + (perf_counter() - imported) * count / len(vectors)
 
 
 def _head_size(run: EmbedRun, pca: int | None) -> Size:

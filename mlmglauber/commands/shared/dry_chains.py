@@ -100,7 +100,7 @@ class _Trial(NamedTuple):
         common = max(0.0, self.alone - each)
         rounds = [cost.depth / self.pace * max(1.0, cost.n / self.length) for cost in costs]
         one_after_another = max(rounds) + (0 if all_at_once else sum(rounds) / self.jobs)
-        return self.start + MARGIN * (common * one_after_another + each * sum(rounds))
+        return MARGIN * (self.start + common * one_after_another + each * sum(rounds))
 
 
 class _Round(NamedTuple):

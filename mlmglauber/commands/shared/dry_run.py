@@ -19,7 +19,8 @@ from mlmglauber.stream.output import Output
 SECONDS = 2.0
 """Time for which a command does its work to measure it."""
 MARGIN = 1.25
-"""Factor by which a run may be faster than the fastest of the timed batches, and slower than the slowest one."""
+"""Factor by which a run may be faster than the fastest of the timed batches, and slower than the slowest one, its
+start included."""
 
 
 class Bounds(NamedTuple):
@@ -83,7 +84,7 @@ class Timing:
         start = 0.0 if self._start is None else self._start - self._io.began
         how = (f"{min(prices):.2g} to {max(prices):.2g} ms a {unit}, batches timed: {len(prices)}; at most with "
                f"{start:.1f} s before the first one")
-        return Bounds("seconds", low / MARGIN, (high + more) * MARGIN + start, how)
+        return Bounds("seconds", low / MARGIN, (start + high + more) * MARGIN, how)
 
 
 def output_bounds(other: CountedOutput, records: tuple[int, int], size: Size) -> list[Bounds]:
