@@ -7,6 +7,7 @@ import orjson
 import pytest
 from in_process import answer
 
+from mlmglauber.commands.shared import dry_chains, dry_run
 from mlmglauber.commands.shared.dry_run import MARGIN, Bounds, Timing
 from mlmglauber.commands.shared.line_size import Size, line_size
 
@@ -15,8 +16,15 @@ TEXTS = b"a b\nc c\na a\nb c\nc a\nb b\n"
 ENGLISH = b"the cat sat on the mat\nrain fell on the old town\nthe king lost\n"
 MIXED = (b'{"type":"run","run":"12345678","command":"other"}\n'
          b'{"id":"x\\u00e9","text":"the cat sat","source":{"a":[1.5,null]}}\n'
-         b'{"type":"note","note":"passed on"}\n'
+         b'{"type":"summary","of":"nothing"}\n'
          b'{"id":7,"text":"she sold her car last week"}\n')
+
+
+@pytest.fixture(autouse=True)
+def short_trial(monkeypatch):
+    """Trials of three rounds or batches: what is tested here does not depend on their length."""
+    for module in (dry_run, dry_chains):
+        monkeypatch.setattr(module, "SECONDS", 0.01)
 
 
 def bounds_of(done):
@@ -66,8 +74,8 @@ def test_states_are_counted_exactly(tmp_path, options):
 
 
 def test_texts_of_several_lengths(tmp_path):
-    bounds, done = check("sample --sweeps 2 --length 4 --every 3", ENGLISH, tmp_path)
-    assert (bounds["texts"], bounds["steps"]) == ((2, 2), (16, 16))
+    bounds, done = check("sample --sweeps 2 --every 4", ENGLISH, tmp_path)
+    assert (bounds["texts"], bounds["steps"]) == ((3, 3), (30, 30))
     assert bounds["records"] == (len(done.records),) * 2
 
 
@@ -86,7 +94,7 @@ def test_states_that_change_are_bounded(tmp_path):
                                      "--steps 9 --on-change --allow cat,dog,telecommunications"])
 def test_states_of_a_neural_model(tmp_path, options):
     _, done = check(f"sample --seed 1 {options}", MIXED, tmp_path)
-    assert {record["type"] for record in done.records} == {"run", "note", "state"}
+    assert {record["type"] for record in done.records} == {"run", "summary", "state"}
 
 
 def test_shards_count_their_own_part(tmp_path):
@@ -104,9 +112,13 @@ def test_pairs_are_counted_exactly(tmp_path, options, pairs):
     assert bounds["records"] == (len(done.records),) * 2
     assert len(done.of("pair")) == pairs
     least, most = bounds["steps"]
-    steps = sum((pair["meeting"] or pair["max_steps"]) for pair in done.of("pair"))
-    assert least <= steps or "--every" in options
-    assert steps <= most
+    alone = 5 if "--lag" in options else 14 if "--burn-in" in options else 0
+    assert least <= sum(alone + _joint(pair, "--every" in options) for pair in done.of("pair")) <= most
+
+
+def _joint(pair, to_the_end):
+    """The joint steps that a pair has made."""
+    return pair["max_steps"] if pair["censored"] or to_the_end else pair["meeting"] - pair["lag"]
 
 
 def test_pairs_of_a_neural_model(tmp_path):
@@ -178,7 +190,7 @@ def test_what_is_wrong_with_the_input_is_reported_as_in_the_run(tmp_path):
 def test_an_input_without_work_has_no_estimate(tmp_path, command):
     done = answer(f"{command} --dry-run", b"", tmp_path)
     assert (done.status, done.out, done.err) == (0, b"", "")
-    content = b'{"type":"note","note":"no text"}\n'
+    content = b'{"type":"summary","of":"nothing"}\n'
     done, run = (answer(f"{command}{more}", content, tmp_path) for more in (" --dry-run", ""))
     assert (done.out, done.err, done.status) == (b"", run.err, run.status)
 

@@ -123,9 +123,9 @@ def _trial(run: AnyRun, begin: Callable[[ChainJob], None]) -> _Trial | None:
         return None
     started, planned = perf_counter(), _planning(in_work[0])
     while in_work and _goes_on(started, SECONDS, rounds):
-        working = [job for job in in_work if not job.finished]
-        lengths += [job.planned.sites for job in working]
-        rounds.append(_round(run, working))
+        if working := [job for job in in_work if not job.finished]:
+            lengths += [job.planned.sites for job in working]
+            rounds.append(_round(run, working))
         run.retire(in_work)
         run.admit(in_work, begin, wait=True)
     alone: list[_Round] = []
@@ -136,6 +136,8 @@ def _trial(run: AnyRun, begin: Callable[[ChainJob], None]) -> _Trial | None:
         alone.append(_round(run, [longest]))
     for job in in_work:
         job.sink.close()
+    if not rounds:  # no job has a step
+        return _Trial(started - run.io.began, 0, 1, 1, 0.0, 0.0, 1.0, planned, 0.0)
     timed = rounds[1:] or rounds
     together = max(_mean(part) for part in _parts(timed))
     pace = min(sum(each.depth for each in part) / sum(each.jobs for each in part) for part in _parts(timed))
