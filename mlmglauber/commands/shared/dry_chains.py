@@ -104,14 +104,17 @@ class _Trial(NamedTuple):
 
 
 class _Round(NamedTuple):
-    """One round: seconds, jobs in work, steps of all chains, steps of each job's longest chain, whether the model was
-    called."""
+    """One round. seconds, waited: all of it, and those in which chains waited for the model. jobs: those in work.
+
+    steps: of all chains. depth: sum over jobs of the steps of one chain. answered: steps for which a chain waited.
+    """
 
     seconds: float
+    waited: float
     jobs: int
     steps: int
     depth: float
-    called: bool
+    answered: int
 
 
 def _trial(run: AnyRun, begin: Callable[[ChainJob], None]) -> _Trial | None:
@@ -139,12 +142,12 @@ def _trial(run: AnyRun, begin: Callable[[ChainJob], None]) -> _Trial | None:
     if not rounds:  # no job has a step
         return _Trial(started - run.io.began, 0, 1, 1, 0.0, 0.0, 1.0, planned, 0.0)
     timed = rounds[1:] or rounds
-    together = max(_mean(part) for part in _parts(timed))
     pace = min(sum(each.depth for each in part) / sum(each.jobs for each in part) for part in _parts(timed))
-    speed = sum(each.steps for each in timed) / sum(each.seconds for each in timed)
+    together = _slowest(timed)
     return _Trial(started - run.io.began, len(rounds) + len(alone), sum(each.jobs for each in timed) / len(timed),
-                  sum(lengths) / len(lengths), max(map(_mean, _parts(alone))) if alone else together, together,
-                  min(1.0, pace), planned, speed if len(rounds) > 1 else 0.0)
+                  sum(lengths) / len(lengths), _slowest(alone) if alone else together, together,
+                  max(1e-3, min(1.0, pace)), planned,
+                  sum(each.steps for each in timed) / sum(each.seconds for each in timed) if len(rounds) > 1 else 0.0)
 
 
 def _goes_on(begin: float, seconds: float, rounds: Sequence[_Round]) -> bool:
@@ -154,25 +157,32 @@ def _goes_on(begin: float, seconds: float, rounds: Sequence[_Round]) -> bool:
 
 def _round(run: AnyRun, jobs: Sequence[ChainJob]) -> _Round:
     """Advance jobs by a round."""
-    def counts() -> tuple[int, float, int]:
-        return sum(job.steps for job in jobs), sum(job.depth for job in jobs), run.engine.counters.answered
+    def counts() -> tuple[float, int, float, int]:
+        counters = run.engine.counters
+        return counters.waited, sum(job.steps for job in jobs), sum(job.depth for job in jobs), counters.answered
 
     before, begin = counts(), perf_counter()
     run.step(jobs)
     seconds = perf_counter() - begin
-    steps, depth, answered = (now - then for now, then in zip(counts(), before, strict=True))
-    return _Round(seconds, len(jobs), int(steps), depth, bool(answered) or not run.counts)
+    waited, steps, depth, answered = (now - then for now, then in zip(counts(), before, strict=True))
+    return _Round(seconds, waited, len(jobs), int(steps), depth, int(answered))
+
+
+def _slowest(rounds: Sequence[_Round]) -> float:
+    """Seconds of a round in which each chain makes one step, for which it waits, in the slowest part of the rounds.
+
+    A round in which chains find their conditionals in the cache makes more steps, which take as long as others apart
+    from the waiting.
+    """
+    own = sum(each.seconds - each.waited for each in rounds) / max(1, sum(each.depth for each in rounds))
+    waiting = [each for each in rounds if each.answered] or rounds
+    return max(sum(each.waited + own * each.jobs for each in part) / len(part) for part in _parts(waiting))
 
 
 def _parts(rounds: Sequence[_Round]) -> list[Sequence[_Round]]:
-    """At most BLOCKS parts of about the same size; rounds that did not call the model, which are fast, are left out."""
-    called = [each for each in rounds if each.called] or rounds
-    size = -(-len(called) // BLOCKS)
-    return [called[k : k + size] for k in range(0, len(called), size)]
-
-
-def _mean(rounds: Sequence[_Round]) -> float:
-    return sum(each.seconds for each in rounds) / len(rounds)
+    """At most BLOCKS parts of about the same size."""
+    size = -(-len(rounds) // BLOCKS)
+    return [rounds[k : k + size] for k in range(0, len(rounds), size)]
 
 
 def _planning(job: ChainJob) -> float:
