@@ -3,9 +3,12 @@
 import gzip
 import os
 import re
+from typing import get_type_hints
 
 import orjson
 import pytest
+from conftest import ROOT
+from jsonschema import Draft202012Validator, ValidationError
 from record_schema import SCHEMA
 from terminal import SGR, on_terminal, read_until, screen
 
@@ -13,6 +16,7 @@ from mlmglauber.commands.shared import progress as module
 from mlmglauber.commands.shared.progress import InputLength, Progress, line
 from mlmglauber.stream.formats import Reading
 from mlmglauber.stream.lines import Lines
+from mlmglauber.stream.record_types.progress import ProgressLine
 
 pytestmark = [pytest.mark.in_process, pytest.mark.usefixtures("tables")]
 SAMPLE = "mlm-sample -m a.json --seed 1"
@@ -165,14 +169,19 @@ def test_the_last_line_of_json_tells_the_whole_work(sh, command, unit, total, mo
         assert 0 <= last.get("from_memory", 0) <= 1
 
 
-def test_a_progress_line_has_the_fields_of_the_schema(sh):
-    from jsonschema import Draft202012Validator
+def test_the_manual_describes_the_fields():
+    section = re.search(r"^\.Sh PROGRESS\n(.*?)^\.Sh ", (ROOT / "man/mlm-records.5").read_text(), re.M | re.S)[1]
+    listed = [name for names in re.findall(r"^\.It Va (.*)$", section, re.M) for name in names.split(" , ")]
+    assert sorted(listed) == sorted(get_type_hints(ProgressLine))
 
-    validator = Draft202012Validator(SCHEMA)
+
+def test_a_line_has_the_fields_of_the_schema(sh):
+    validator = Draft202012Validator({"$ref": "#/$defs/progress", "$defs": SCHEMA["$defs"]})
     for command in (f"{SAMPLE} --steps 5", "mlm-rect -m a.json", "mlm-exact -m a.json", "mlm-couple -m a.json"):
         for each in progress_of(sh(f"printf 'a b\\nb b\\n' | {command} --progress=json"), command.split()[0]):
             validator.validate(each)
-            with pytest.raises(Exception, match="unit"):
+            assert set(each) - set(get_type_hints(ProgressLine)) <= {f"{name}_reason" for name in each}
+            with pytest.raises(ValidationError, match="unit"):
                 validator.validate({key: value for key, value in each.items() if key != "unit"})
 
 
