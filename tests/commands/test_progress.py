@@ -121,9 +121,9 @@ def test_a_line_has_what_fits_and_always_its_name(clock):
         whole = "".join(line("mlm-sample", progress, state, cells))
         assert whole.startswith("mlm-sample:")
         assert len(whole) <= max(cells, len("mlm-sample:"))
-    assert whole == ("mlm-sample: ━━━━━━━────────────── 1.0M/~3.0M steps, 33%, 15.0k/s, 40% from memory, 2:13 left, "
+    assert whole == ("mlm-sample: ━━━━━━━───────────── 1.0M/~3.0M steps, 33%, 15.0k/s, 40% from memory, 2:13 left, "
                      "resumed at 3%, 3 texts")
-    assert "".join(line("mlm-sample", progress, state, 39)) == "mlm-sample: 1.0M/~3.0M steps, 33%"
+    assert "".join(line("mlm-sample", progress, state, 39)) == "mlm-sample: ━─── 1.0M/~3.0M steps, 33%"
 
 
 def test_a_line_is_whole_json_whose_nulls_have_reasons(clock):
@@ -141,8 +141,8 @@ def test_a_line_is_whole_json_whose_nulls_have_reasons(clock):
 
 
 def progress_of(done, command):
-    """The lines of --progress=json of one command."""
-    lines = [orjson.loads(each) for each in done.err.splitlines()]
+    """The lines of --progress=json of one command, which stand among its warnings."""
+    lines = [orjson.loads(each) for each in done.err.splitlines() if each.startswith("{")]
     assert all(each["type"] == "progress" for each in lines)
     return [each for each in lines if each["command"] == command]
 
@@ -188,12 +188,12 @@ def test_a_line_has_the_fields_of_the_schema(sh):
 def test_a_resumed_run_tells_where_it_resumed(sh):
     (sh.folder / "in").write_bytes(b"a b\nc c\nb b\n")
     whole = sh(f"{SAMPLE} --steps 40 --every 1 in").out
-    for share, resumed in ((0.0, 0), (0.5, None), (1.0, 120)):
+    for share, least, most in ((0.0, 0, 0), (0.5, 40, 80), (1.0, 119, 120)):  # the last state is made again
         (sh.folder / "part").write_bytes(whole[: round(share * len(whole))])
-        done = sh(f"{SAMPLE} --steps 40 --every 1 --resume part --progress=json in | grep -v complete")
-        last = orjson.loads([each for each in done.err.splitlines() if each.startswith("{")][-1])
+        done = sh(f"{SAMPLE} --steps 40 --every 1 --resume part --progress=json in")
+        last = progress_of(done, "mlm-sample")[-1]
         assert (last["done"], last["total"]) == (120, 120)
-        assert last["resumed"] == resumed or (resumed is None and 40 <= last["resumed"] < 80)
+        assert least <= last["resumed"] <= most
     pairs = sh("mlm-couple -m a.json --seed 1 --start random --max-steps 20 in").out
     (sh.folder / "part").write_bytes(b"".join(pairs.splitlines(keepends=True)[:3]))
     done = sh("mlm-couple -m a.json --seed 1 --start random --max-steps 20 --resume part --progress=json in")
@@ -203,17 +203,16 @@ def test_a_resumed_run_tells_where_it_resumed(sh):
 
 def test_lines_come_every_second_and_the_output_is_the_same(real_sh):
     (real_sh.folder / "in").write_bytes(b"a b\n")
-    done = real_sh(f"(echo a b; sleep 3; echo c c) | {SAMPLE} --steps 3 --progress=json")
+    done = real_sh(f"(echo a b; sleep 5; echo c c) | {SAMPLE} --steps 3 --progress=json")
     assert done.out == real_sh(f"printf 'a b\\nc c\\n' | {SAMPLE} --steps 3").out
     first, *_, last = progress_of(done, "mlm-sample")
-    assert len(done.err.splitlines()) >= 3
     assert (first["total"], first["total_reason"]) == (None, "the input has not ended")
     assert (last["total"], last["done"]) == (6, 6)
 
 
 def test_progress_in_a_file_is_a_line_now_and_then(sh):
     done = sh(f"echo 'a b' | {SAMPLE} --steps 30 --progress")
-    assert re.fullmatch(r"mlm-sample: ━{20} 30/30 steps, 100%, \S+/s, \d+% from memory, 0:00 left, 1 texts\n", done.err)
+    assert re.fullmatch(r"mlm-sample: ━{20} 30/30 steps, 100%, \S+/s, \d+% from memory, 0:00 left, 1 text\n", done.err)
 
 
 def test_usage(sh):
@@ -240,7 +239,7 @@ def test_the_number_of_lines_to_come_is_estimated_from_the_size(tmp_path, name):
     path.write_bytes(gzip.compress(content) if "gz" in name else content)
     read = Lines([str(path), str(path)], Reading(None, None, False))
     total = 80_000
-    for taken in (1, 1000, 39_999):
+    for taken in (100, 1000, 39_999):
         while read_count(read) < taken:
             read.next()
         assert read.remaining() + taken == pytest.approx(total, rel=0.1)
