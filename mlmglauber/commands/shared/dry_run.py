@@ -18,7 +18,7 @@ from mlmglauber.stream.output import Output
 
 SECONDS = 2.0
 """Time for which a command does its work to measure it."""
-MARGIN = 1.25
+MARGIN = 1.5
 """Factor by which a run may be faster than the fastest of the timed batches, and slower than the slowest one, its
 start included."""
 
