@@ -100,10 +100,10 @@ def _cell(name: str, value: float) -> Cell:
 
 
 ESTIMATE = Table("Estimate", (
-    Column("quantity", "What is counted.", lambda row: row.name, stays=True),
-    Column("at least", "Lower bound.", lambda row: _cell(row.name, row.least), stays=True),
-    Column("at most", "Upper bound.", lambda row: _cell(row.name, row.most), stays=True),
-    Column("how", "How the bounds were found.", lambda row: sentence(row.how), stays=True),
+    Column("quantity", "What is counted; seconds are from the start of the command.", lambda row: row.name, stays=True),
+    Column("at least", "No run has less.", lambda row: _cell(row.name, row.least), stays=True),
+    Column("at most", "No run has more.", lambda row: _cell(row.name, row.most), stays=True),
+    Column("how", "How the bounds were found, and what was measured.", lambda row: sentence(row.how), stays=True),
 ))
 
 
