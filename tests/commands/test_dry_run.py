@@ -225,11 +225,11 @@ def test_the_trial_gives_the_bounds_of_the_time():
     timing = Timing(Clock())
     timing._start, timing._batches = 10.0, [(1.0, 8.0), (2.0, 8.0), (4.0, 8.0)]
     row = timing.bounds({8: 10}, {8: 20}, "unit", more=5)
-    assert row[:3] == Bounds("seconds", 10 * 2 / MARGIN, (10 + 20 * 4 + 5) * MARGIN)[:3]
+    assert row[:3] == Bounds("seconds", (10 + 10 * 2) / MARGIN, (10 + 20 * 4 + 5) * MARGIN)[:3]
     longer = timing.bounds({16: 10}, {16: 20}, "unit")
-    assert longer[1:3] == (10 * 2 / MARGIN, (10 + 20 * 4 * 2) * MARGIN)
+    assert longer[1:3] == ((10 + 10 * 2) / MARGIN, (10 + 20 * 4 * 2) * MARGIN)
     shorter = timing.bounds({4: 10}, {4: 20}, "unit")
-    assert shorter[1:3] == (10 * 2 / 2 / MARGIN, (10 + 20 * 4) * MARGIN)
+    assert shorter[1:3] == ((10 + 10 * 2 / 2) / MARGIN, (10 + 20 * 4) * MARGIN)
 
 
 def test_the_time_of_rounds():

@@ -60,12 +60,12 @@ def _estimate(run: AnyRun, other: CountedOutput) -> list[Bounds]:
     chains, size = sum(cost.chains for cost in costs), sum((cost.size for cost in costs), NONE)
     least, most = (sum(cost.steps[end] for cost in costs) for end in (0, 1))
     records = sum(cost.records[0] for cost in costs), sum(cost.records[1] for cost in costs)
-    how = f"{trial.rounds} rounds timed; at most with {trial.start:.1f} s before the first one"
+    how = f"{trial.start:.1f} s before the first round; rounds timed: {trial.rounds}"
     if trial.speed:
         how += f"; {clock(most / trial.speed)} at the speed of these rounds"
     return [Bounds(run.jobs_name, len(costs), len(costs)), Bounds("chains", chains, chains),
             Bounds("steps", least, most),
-            Bounds("seconds", least * trial.planned / MARGIN, trial.seconds(costs), how),
+            Bounds("seconds", (trial.start + least * trial.planned) / MARGIN, trial.seconds(costs), how),
             *output_bounds(other, records, size)]
 
 

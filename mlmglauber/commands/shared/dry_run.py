@@ -82,9 +82,9 @@ class Timing:
         high = sum(count * max(price * max(1.0, n / length) for price, length in timed) for n, count in most.items())
         prices = [1e3 * price for price, _ in timed]
         start = 0.0 if self._start is None else self._start - self._io.began
-        how = (f"{min(prices):.2g} to {max(prices):.2g} ms a {unit}, batches timed: {len(prices)}; at most with "
-               f"{start:.1f} s before the first one")
-        return Bounds("seconds", low / MARGIN, (start + high + more) * MARGIN, how)
+        how = (f"{start:.1f} s before the first batch; {min(prices):.2g} to {max(prices):.2g} ms a {unit}, batches "
+               f"timed: {len(prices)}")
+        return Bounds("seconds", (start + low) / MARGIN, (start + high + more) * MARGIN, how)
 
 
 def output_bounds(other: CountedOutput, records: tuple[int, int], size: Size) -> list[Bounds]:
