@@ -340,7 +340,7 @@ def test_a_command_in_the_background_draws_nothing(tables):
 
 def test_no_line_is_drawn_while_the_input_is_typed(tables):
     """By no stage of the pipe; when the input has ended, they show what is left to do."""
-    pipe = f"{SAMPLE} --sweeps 6000 --every 600 < /dev/tty | mlm-tokens -m a.json > out"
+    pipe = f"{SAMPLE} --sweeps 24000 --every 600 < /dev/tty | mlm-tokens -m a.json > out"
     with on_terminal(pipe, tables) as (_, master):
         assert read_until(master, "Ctrl-D ends\r\n") == "reading records from the terminal, Ctrl-D ends\r\n"
         os.write(master, b"a b\n")
