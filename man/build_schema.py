@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_or
 
 from mlmglauber.stream.record_types import RECORD_TYPES
 from mlmglauber.stream.record_types.fields import NAMED, RULES, Limit, NullReason, Schema, when
+from mlmglauber.stream.record_types.progress import ProgressLine
 from mlmglauber.stream.record_types.summaries import SUMMARY_TYPES, SummaryRecord
 
 PATH = Path(__file__).parent / "mlm-records.schema.json"
@@ -117,6 +118,8 @@ def whole_schema() -> Schema:
     definitions = {name: object_schema(kind) | {"patternProperties": {REASON: {"type": "string"}}}
                    for name, kind in RECORD_TYPES.items()}
     definitions["summary"] = summary_schema()
+    parts = {name: value_schema(kind, named=False) for name, kind in NAMED.items()}
+    parts["progress"] = object_schema(ProgressLine) | {"patternProperties": {REASON: {"type": "string"}}}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "Records of mlmglauber, schema mlm/1",
@@ -126,7 +129,7 @@ def whole_schema() -> Schema:
                     "may hold anything; records of these types may have further fields.",
         "type": "object",
         "allOf": [when("type", {"const": name}, {"$ref": f"#/$defs/{name}"}) for name in definitions],
-        "$defs": definitions | {name: value_schema(kind, named=False) for name, kind in NAMED.items()},
+        "$defs": definitions | parts,
     }
 
 

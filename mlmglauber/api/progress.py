@@ -1,4 +1,8 @@
-"""Progress of the functions for Python: a callback, or a bar."""
+"""Progress of the functions for Python: a callback, or a bar.
+
+rich draws the bar, since one process has the terminal. The commands, which share it with the other stages of a pipe,
+draw a line of their own (commands/shared/progress_display.py).
+"""
 
 import atexit
 import warnings
@@ -17,13 +21,16 @@ def advancing(progress: Progress, description: str, total: float) -> Iterator[Ca
     if callable(progress):
         yield progress
     elif progress:
+        from rich import progress as rich
         from rich.console import Console
 
-        from mlmglauber.stream.progress import bar
-
+        columns = (rich.TextColumn("{task.description}"), rich.BarColumn(), rich.MofNCompleteColumn(),
+                   rich.TimeRemainingColumn())
         # As a Jupyter console, rich draws with ipywidgets only; notebooks show a bar of text without them.
-        with bar(Console(stderr=True, force_jupyter=False), description, total, transient=False) as (advance, _):
-            yield advance
+        console = Console(stderr=True, force_jupyter=False)
+        with rich.Progress(*columns, console=console, redirect_stdout=False) as bar:
+            task = bar.add_task(description, total=total)
+            yield lambda amount: bar.update(task, advance=amount)
     else:
         yield lambda amount: None
 

@@ -11,6 +11,7 @@ What differs is how a token, or the tokens of a group, are drawn: `draw_known` f
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from time import perf_counter
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -98,7 +99,9 @@ class BaseEngine(ABC, Generic[Member, Request]):
         ready = rows[(population.step[rows] < population.horizon[rows]) & ~population.deferred[rows]]
         waiting = self.run_until_unknown(ready)
         known = int(population.step[rows].sum())
+        begin = perf_counter()
         self.answer(waiting)
+        self.counters.waited += perf_counter() - begin
         steps = population.step[rows]
         self.counters.steps += int(steps.sum()) - before
         self.counters.answered += int(steps.sum()) - known

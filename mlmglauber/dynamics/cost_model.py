@@ -15,12 +15,12 @@ class Counters:
     steps: of all chains. answered: those of them that the model answered when they were due; the other steps changed
     nothing, or found their conditional in the cache. rows, calls: conditionals computed and calls of the model, in its
     fastest precision. seconds: the time that these calls took. again: conditionals computed in a better precision,
-    those of checks among them.
+    those of checks among them. waited: seconds in which chains waited for the model, its draws included.
     """
 
     def __init__(self) -> None:
         self.steps = self.answered = self.rows = self.calls = self.again = 0
-        self.seconds = 0.0
+        self.seconds = self.waited = 0.0
 
 
 class CostModel:

@@ -77,28 +77,22 @@ class Lines:
         return line
 
     def remaining(self) -> int | None:
-        """Number of lines to come, estimated from the sizes of files; None where an input that is no file is open."""
+        """Number of lines to come, estimated from the sizes of files; None where an input that is no file is open.
+
+        Another thread may ask while the lines are read.
+        """
         if self._failure is not None:
             return 0
-        unread = 0
-        for path in self.paths:
-            if not os.path.isfile(path):
-                return None
-            unread += os.path.getsize(path)
-        if self._open is not None:
-            if self._size is None and not self._hung_up():
-                return None
-            unread += self._size or 0
+        unread, descriptor = self._size, self._open
+        if descriptor is None or (unread is None and _has_ended(descriptor)):
+            unread = 0
+        sizes = [unread, *map(_size, self.paths)]
+        if None in sizes:
+            return None
+        unread = sum(size or 0 for size in sizes)
         waiting = len(self._pending) - (self._pending[:1] == [None]) + bool(self._rest)
         waiting += unread * self._split_lines // self._read_bytes if self._read_bytes else int(unread > 0)
         return len(self._made) + round(waiting * (self._returned / self._taken if self._taken else 1))
-
-    def _hung_up(self) -> bool:
-        """Whether the open pipe is empty and nobody can write to it any more."""
-        assert self._open is not None
-        poll = select.poll()
-        poll.register(self._open, select.POLLIN)
-        return any(event & select.POLLHUP and not event & select.POLLIN for _, event in poll.poll(0))
 
     def __iter__(self) -> Iterator[Line]:
         while (line := self.next()) is not None:
@@ -249,6 +243,22 @@ def _unread(descriptor: int) -> int | None:
     """Number of bytes of a file behind the present place; None for a pipe or a terminal."""
     status = os.fstat(descriptor)
     return max(0, status.st_size - os.lseek(descriptor, 0, os.SEEK_CUR)) if stat.S_ISREG(status.st_mode) else None
+
+
+def _size(path: str) -> int | None:
+    """Number of bytes of a file; None for anything else."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _has_ended(descriptor: int) -> bool:
+    """Whether a pipe is empty and nobody can write to it any more."""
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return any(event & select.POLLHUP and not event & select.POLLIN for _, event in poll.poll(0))
 
 
 def _before_error(unzip: "zlib._Decompress", block: bytes) -> bytes:

@@ -53,11 +53,14 @@ class BufferedOutput(Output):
     """Whole lines written to a file descriptor through a buffer.
 
     before_write: called before bytes are written, for a progress bar that must leave their terminal.
+    clear: written before the lines of each write; it empties the line of a terminal on which another process of the
+    pipe may have drawn its progress. Each write then has whole lines.
     """
 
     def __init__(self, descriptor: int, path: str | None = None) -> None:
         super().__init__(path)
         self.before_write: Callable[[], None] | None = None
+        self.clear = b""
         self._file, self._buffer = descriptor, bytearray()
         self._on_disk = stat.S_ISREG(os.fstat(descriptor).st_mode)
         self._torn = 0
@@ -93,7 +96,10 @@ class BufferedOutput(Output):
     def _write(self) -> None:
         """Write as many bytes as the file takes at once, and remove these from the buffer."""
         piece = self._buffer if self._on_disk else self._buffer[:PIECE]
-        written = os.write(self._file, piece)
+        clear = b"" if self._torn else self.clear
+        if clear:
+            piece = self._buffer[: 1 + max(piece.rfind(b"\n"), self._buffer.find(b"\n"))]
+        written = max(0, os.write(self._file, clear + piece) - len(clear))
         line_end = piece.rfind(b"\n", 0, written) + 1
         self._torn = written - line_end if line_end else self._torn + written
         del self._buffer[:written]

@@ -126,10 +126,10 @@ def couple(io: Filter, options: CoupleOptions) -> None:
     if io.dry_run:
         from mlmglauber.commands.shared.dry_chains import write_run_estimate
 
-        write_run_estimate(io, options, CoupleRun, "pair")
-        return
-    with CoupleRun(io, options) as run, io.bar("steps") as progress:
-        run.run_jobs(progress)
+        run = write_run_estimate(io, options, CoupleRun)
+    else:
+        with CoupleRun(io, options) as run, io.bar("steps") as progress:
+            run.run_jobs(progress)
     if (run.ids or run.too_short) and not run.planned:
         io.reporter.nothing_found = True  # __exit__ has reported why no pair was made
 

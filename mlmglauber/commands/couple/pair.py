@@ -7,6 +7,7 @@ import numpy as np
 
 from mlmglauber.commands.couple.options import CoupleOptions
 from mlmglauber.commands.shared.inputs import OWN_FIELDS, text_exact
+from mlmglauber.commands.shared.line_size import Size, StateSizes, line_size
 from mlmglauber.commands.shared.resumable import Cost
 from mlmglauber.dynamics.coupled_chains import CoupledChains, Snapshot, coupled_chains, lead_in_record
 from mlmglauber.dynamics.randomness import Stream
@@ -81,17 +82,30 @@ class PairJob:
         return self.work if self.finished else self.group.step + sum(chain.step for chain in self.group.chains)
 
     @property
-    def walker(self) -> CoupledChains:
+    def depth(self) -> float:
+        """Number of joint steps, and of those that a chain made alone before."""
+        return self.group.step + max(chain.step for chain in self.group.chains)
+
+    @property
+    def planned(self) -> CoupledChains:
         """The coupled chains."""
         return self.group
 
-    def cost(self) -> Cost:
-        """The work for --dry-run; a pair makes at least the steps that its chains run lead_in."""
-        options, count, last = self.options, len(self.group.chains), self.group.last
-        lead_in = self.work - last
-        states = count * (last // options.emit + 1) if options.emit else 0
-        return Cost(count, (lead_in + (last if options.emit else 0), self.work), (1, lead_in + count * last),
-                    (1 + states, 1 + states))
+    def cost(self, sizes: StateSizes) -> Cost:
+        """The work for --dry-run, from that of a pair that meets at once to that of one that does not meet."""
+        options, group = self.options, self.group
+        count, last, start = len(group.chains), group.last, group.chains[0].ids
+        longest = self._record(None, last, [group.sites] * len(_recorded_steps(last)))
+        if options.lag:
+            longest["wasserstein"] = [0.0] * len(longest["steps"])
+        size, states, joint = Size(line_size(self._record(0, 0, [0])).least, line_size(longest).most), 0, 0
+        if options.emit:
+            states, joint = count * (last // options.emit + 1), last
+            first, end = (self._state(Snapshot(step, (start,) * count), chain) | self.inherited
+                          for step, chain in ((0, 0), (last, count - 1)))
+            size += sizes.of(first, end | {"step": last + options.lag}, start.tolist()).times(states, states)
+        return Cost(group.sites, count, last + max(chain.horizon for chain in group.chains),
+                    (self.work - last + joint, self.work), (1 + states, 1 + states), size)
 
     def write_records(self) -> None:
         """Write the states that are due and, at the end, the pair record."""
@@ -103,44 +117,57 @@ class PairJob:
             return
         self.finished = True
         if group.broken is None:
-            self.sink.write(self._record())
+            self.sink.write(self._whole_record())
         self.sink.close()
         if group.broken is not None:
             raise RecordError(f"pair {self.plan.number} at tau {self.plan.tau:g}, step {group.step + 1}: the model's "
                               f"conditional at site {group.broken} is not finite; the pair is left out")
 
     def _write_states(self, snapshot: Snapshot) -> None:
-        plan = self.plan
-        name = f"{plan.name}/{plan.tau}/{len(plan.ids[0])}/{plan.number}"
-        for k, ids in enumerate(snapshot.states):
-            ahead = self.options.lag if k == 0 else 0
-            tokens = ids.tolist()
-            text = self.model.decode(tokens)
-            self.sink.write({"type": "state", "run": self.run, "id": name, "chain": k, "step": snapshot.step + ahead,
-                             "coupled": plan.name, "tau": plan.tau, "n": len(ids), "text": text, "ids": tokens}
-                            | text_exact(self.model, text, tokens) | self.inherited)
+        for chain in range(len(snapshot.states)):
+            state = self._state(snapshot, chain)
+            self.sink.write(state | text_exact(self.model, state["text"], state["ids"]) | self.inherited)
 
-    def _record(self) -> Record:
+    def _state(self, snapshot: Snapshot, chain: int) -> Record:
+        plan, tokens = self.plan, snapshot.states[chain].tolist()
+        name = f"{plan.name}/{plan.tau}/{len(plan.ids[0])}/{plan.number}"
+        ahead = self.options.lag if chain == 0 else 0
+        return {"type": "state", "run": self.run, "id": name, "chain": chain, "step": snapshot.step + ahead,
+                "coupled": plan.name, "tau": plan.tau, "n": len(tokens), "text": self.model.decode(tokens),
+                "ids": tokens}
+
+    def _whole_record(self) -> Record:
+        """The pair record of a pair that has ended."""
+        group, lag = self.group, self.options.lag
+        steps = _recorded_steps(group.last if group.meeting is None else group.meeting)
+        record = self._record(group.meeting, group.last_change, distance_at(group.history, steps).tolist())
+        if lag and group.meeting is not None:
+            record["wasserstein"] = distance_sums(group.history, lag, group.meeting, steps)
+        return record
+
+    def _record(self, meeting: int | None, last_change: int, hamming: list[int]) -> Record:
+        """The pair record. meeting: joint steps until the pair met, None without one. hamming: at _recorded_steps."""
         group, plan, options = self.group, self.plan, self.options
-        lag, n = options.lag, len(plan.ids[0])
-        end = group.last if group.meeting is None else group.meeting  # the distance is 0 from there on
-        steps = [*[step for step in geometric_steps(end) if step < end], end]
         record: Record = {
             "type": "pair", "run": self.run, "id": plan.name, "pair": plan.number, "model": self.name,
-            "tau": plan.tau, "n": n, "seed": self.seed, "coupling": options.coupling,
-            "start": options.start, "replicas": options.replicas, "lag": lag,
-            "meeting": None if group.meeting is None else group.meeting + lag, "censored": group.meeting is None,
-            "max_steps": group.last, "last_change": group.last_change,
+            "tau": plan.tau, "n": len(plan.ids[0]), "seed": self.seed, "coupling": options.coupling,
+            "start": options.start, "replicas": options.replicas, "lag": options.lag,
+            "meeting": None if meeting is None else meeting + options.lag, "censored": meeting is None,
+            "max_steps": group.last, "last_change": last_change,
         }
-        if group.meeting is None:
+        if meeting is None:
             record["reason"] = f"meeting: the chains differed after {group.last} steps together"
         if options.start.startswith("perturb"):
-            record |= {"damage": int(group.history[1][0]), "healed": group.meeting is not None}
-        record |= {"steps": steps, "hamming": distance_at(group.history, steps).tolist()}
-        if lag:
-            record["wasserstein"] = (None if group.meeting is None else
-                                     distance_sums(group.history, lag, group.meeting, steps))
+            record |= {"damage": hamming[0], "healed": meeting is not None}
+        record |= {"steps": _recorded_steps(group.last if meeting is None else meeting), "hamming": hamming}
+        if options.lag:
+            record["wasserstein"] = None
         return record | {key: value for key, value in self.inherited.items() if key not in record}
+
+
+def _recorded_steps(end: int) -> list[int]:
+    """The joint steps at which the distance of a pair is recorded; from `end` on it is 0, or not known."""
+    return [*[step for step in geometric_steps(end) if step < end], end]
 
 
 def first_state(model: TextModel, ids: Sequence[list[int]], options: CoupleOptions, replica: int,

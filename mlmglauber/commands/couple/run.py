@@ -10,7 +10,7 @@ from mlmglauber.commands.couple.options import CoupleOptions
 from mlmglauber.commands.couple.pair import PairJob, PairPlan, StartText
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import chain_fields, chain_run_id, shard_field, tally_unknown, token_ids
-from mlmglauber.commands.shared.progress import Reach
+from mlmglauber.commands.shared.progress import InputLength
 from mlmglauber.commands.shared.resumable import ResumableRun
 from mlmglauber.dynamics.coupled_engine import CoupledEngine
 from mlmglauber.stream import resume
@@ -27,7 +27,6 @@ class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
     def __init__(self, io: Filter, options: CoupleOptions) -> None:
         super().__init__(io, options)
         self.jobs_name = "pairs"
-        self.conditionals_how = "all pairs meet in their first step; none meets, and one a step and chain"
         self.shard, io.shard = io.shard, None  # a shard answers every Nth pair, which may take two inputs
         self.lengths: Sequence[int | None] = options.lengths or [None]
         self.takes_pairs = options.start == "pair"
@@ -128,9 +127,9 @@ class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
         return self.takes_pairs and pairs is not None and all(self._made.get(length, 0) >= pairs
                                                               for length in self.lengths)
 
-    def reach(self) -> Reach | None:
+    def input_length(self) -> InputLength | None:
         """See ResumableRun; inputs after the last pair of --start pair are no work."""
-        return Reach(1, True) if self._complete() else super().reach()
+        return InputLength(1, True) if self._complete() else super().input_length()
 
     def _plan(self, texts: Sequence[StartText]) -> Iterator[PairPlan]:
         """The pairs of these texts: every length, temperature and number."""

@@ -65,7 +65,9 @@ def influence(io: Filter, options: InfluenceOptions) -> None:
 
     run = InfluenceRun(io, options)
     if io.dry_run:
-        run.dry_run()
+        from mlmglauber.commands.influence.dry_run import write_influence_estimate
+
+        write_influence_estimate(run)
     else:
         run.run()
 

@@ -1,14 +1,12 @@
 """A run of mlm-influence: contexts are changed, compared, and written as records or kept for the summary."""
 
 from functools import partial
-from math import isqrt
 from typing import Any
 
 import numpy as np
 
 from mlmglauber.commands.influence.options import InfluenceOptions
 from mlmglauber.commands.influence.records import InfluenceTally, allowed_field, context_fields
-from mlmglauber.commands.shared.dry_run import Bounds, MeasuredOutput, Timing, write_estimate
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, text_exact
 from mlmglauber.commands.shared.progress import Progress
@@ -17,7 +15,7 @@ from mlmglauber.dynamics.glauber import NotFiniteError
 from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.measures.influence.context import Advance, Compared, ascend, check_rows, compare
 from mlmglauber.measures.influence.replacements import Ascent, draw_changes
-from mlmglauber.measures.traps.margins import margins, site_rows
+from mlmglauber.measures.traps.margins import Margins, margins, site_rows
 from mlmglauber.models.conditionals import Floats, Ids
 from mlmglauber.models.head_bound import HeadBound, head_bound
 from mlmglauber.models.words import split_words
@@ -38,7 +36,7 @@ class InfluenceRun:
         self.inputs.summed = options.summary
         self.tally = InfluenceTally(options)
         self.as_table = options.summary and shown(io, options.table)
-        self.head: HeadBound | None = None
+        self._head: HeadBound | None = None
         self.vectors: Any = None
         self.done = 0.0
 
@@ -50,12 +48,12 @@ class InfluenceRun:
                 for text in batch:
                     self.done = 0.0
                     with self.io.guard(text.place):
-                        self._answer(text, partial(self._advance, progress))
+                        self.answer(text, partial(self._advance, progress))
                     progress(self.most_rows(text) - self.done)  # equal replacements were computed once
                     self.io.output.flush()
         if self.options.summary:
             with self.io.reporter.bar("temperatures") as progress:
-                summaries = list(self.tally.summaries(self.inputs.run, self.head, progress))
+                summaries = list(self.tally.summaries(self.inputs.run, self._head, progress))
             if self.as_table:
                 from mlmglauber.commands.influence.table import influence_tables
 
@@ -64,32 +62,6 @@ class InfluenceRun:
             for record in summaries:
                 self.io.output.write(record)
 
-    def dry_run(self) -> None:
-        """Time the conditionals of a few sites of the first texts, count all, and write the estimate."""
-        output, timing, options = self.io.output, Timing(), self.options
-        self.io.output = measured = MeasuredOutput("influence")
-        texts = least = most = records = 0
-        for batch in self.inputs.batches(1):
-            for text in batch:
-                with self.io.guard(text.place):
-                    n = len(text.ids) - len(text.frozen(options.freeze))
-                    taus = options.tau or [own_tau(text)]
-                    if not timing.enough:
-                        sites = 1 + isqrt(2 * text.model.rows // options.replacements)  # about two batches
-                        few = text._replace(ids=text.ids[: max([2, sites, *(s + 2 for s in options.freeze or [])])])
-                        for _ in range(2):
-                            self.done = 0.0
-                            timing.batch(self.most_rows(few), partial(self._answer, few, lambda rows: None))
-                    texts += 1
-                    least += n * n
-                    most += self.most_rows(text)
-                    records += 0 if options.summary else len(taus)
-        if texts:
-            write_estimate(self.io, output, options.table, [
-                Bounds("texts", texts, texts),
-                Bounds("conditionals", least, most, "n n, all replacements of a site equal; n (1 + (n - 1) M)"),
-                timing.bounds(least, most, "conditional"), *measured.bounds(records, records)])
-
     def _advance(self, progress: Progress, rows: float) -> None:
         self.done += rows
         progress(rows)
@@ -97,7 +69,7 @@ class InfluenceRun:
 
     def most_rows(self, text: Input) -> int:
         """Maximum number of conditionals of one text."""
-        n = len(text.ids) - len(self.options.freeze or [])
+        n = len(text.ids) - len({*(self.options.freeze or []), *text.chain.law.freeze})
         return int(max(0, n * (1 + (n - 1) * self.options.replacements)))
 
     def _pass_through(self, record: Record) -> None:
@@ -106,7 +78,8 @@ class InfluenceRun:
         if not self.options.summary or (ours and not self.as_table):
             self.io.output.write(record)
 
-    def _answer(self, text: Input, progress: Advance) -> None:
+    def answer(self, text: Input, progress: Advance) -> None:
+        """Answer one text. progress: called with each number of conditionals that are computed."""
         model, options = text.model, self.options
         taus = options.tau or [own_tau(text)]
         ids, sites = np.array(text.ids), np.setdiff1d(np.arange(len(text.ids)), text.frozen(options.freeze))
@@ -117,24 +90,34 @@ class InfluenceRun:
             compared = self._compare(text, ids, sites, base, taus, progress)
         except NotFiniteError as error:
             raise RecordError("the model's conditionals are not finite; the text is left out") from error
-        if self.head is None:
-            self.head = head_bound(self.inputs.model)  # over all tokens; it bounds the chain's own tokens too
+        self.head()
         for k, tau in enumerate(taus):
             if options.summary:
                 self.tally.take(tau, sites, compared, k, text)
                 continue
             state = margins(base, ids[sites], tau, int(model.allowed.sum()))
-            record: Record = {"type": "influence", "run": self.inputs.run, "id": text.name, "tau": tau, "n": len(ids),
-                              **allowed_field(text.chain.law.allow)}
-            record |= context_fields(options, taus, sites, compared, k, self.head, state)
-            if options.matrix:
-                record |= {"ids": text.ids, "pieces": model.pieces(text.ids)}
-                record["words"] = [model.decode([token]) for token in text.ids]
-            whole = model.decode(text.ids)
-            record |= {"split_words": split_words(model, text.ids), "text": whole, **text_exact(model, whole, text.ids)}
-            self.io.output.write(text.answer(record))
+            self.io.output.write(self.record(text, taus, k, sites, compared, state))
         if options.summary:
             self.tally.crossing(text, sites).move(compared.oscillation_matrix())
+
+    def head(self) -> HeadBound:
+        """The bound that the model's head gives, computed once; over all tokens, so for fewer tokens too."""
+        if self._head is None:
+            self._head = head_bound(self.inputs.model)
+        return self._head
+
+    def record(self, text: Input, taus: list[float], k: int, sites: Ids, compared: Compared, state: Margins) -> Record:
+        """The record of a text at its k-th temperature."""
+        model, options = text.model, self.options
+        record: Record = {"type": "influence", "run": self.inputs.run, "id": text.name, "tau": taus[k],
+                          "n": len(text.ids), **allowed_field(text.chain.law.allow)}
+        record |= context_fields(options, taus, sites, compared, k, self.head(), state)
+        if options.matrix:
+            record |= {"ids": text.ids, "pieces": model.pieces(text.ids)}
+            record["words"] = [model.decode([token]) for token in text.ids]
+        whole = model.decode(text.ids)
+        record |= {"split_words": split_words(model, text.ids), "text": whole, **text_exact(model, whole, text.ids)}
+        return text.answer(record)
 
     def _compare(self, text: Input, ids: Ids, sites: Ids, base: Floats, taus: list[float],
                  progress: Advance) -> Compared:

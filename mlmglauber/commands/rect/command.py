@@ -86,7 +86,9 @@ def rect(io: Filter, options: RectOptions) -> None:
 
     run = RectRun(io, options)
     if io.dry_run:
-        run.dry_run()
+        from mlmglauber.commands.rect.dry_run import write_rectangle_estimate
+
+        write_rectangle_estimate(run)
     else:
         run.run()
 

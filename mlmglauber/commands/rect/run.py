@@ -1,8 +1,6 @@
 """A run of mlm-rect: rectangles are named or drawn, measured in shared batches, and written or summarised."""
 
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -12,7 +10,6 @@ from mlmglauber.commands.rect.names import fragments, named_rectangle, scores_fi
 from mlmglauber.commands.rect.options import RectOptions
 from mlmglauber.commands.rect.record import rectangle_records
 from mlmglauber.commands.rect.tally import RectangleTally
-from mlmglauber.commands.shared.dry_run import Bounds, MeasuredOutput, Timing, write_estimate
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, texts_at_once
 from mlmglauber.commands.shared.table_output import shown, write_tables
@@ -33,27 +30,29 @@ from mlmglauber.measures.rectangle.delta import (
     quarters,
 )
 from mlmglauber.measures.rectangle.draw import draw_rectangles, draw_sites
-from mlmglauber.models.conditionals import Floats, Ids
+from mlmglauber.models.conditionals import Floats, Ids, TextModel
 from mlmglauber.models.opening import open_scorer
 from mlmglauber.stream.errors import MixedRecordsError, RecordError
 from mlmglauber.stream.records import Record
 
 BLOCK = 512
 """Maximum number of rectangles of one text that are measured together; bounds the conditionals in memory."""
-TIMED = 20
-"""Number of rectangles in a batch that --dry-run times."""
 NAMING = ("i", "j", "to_i", "to_j")
 MIXED = ("the input has texts and rectangle records, which cannot be summarised together; run mlm-rect --summary on "
          "each kind, or write the rectangle records of the texts first")
 
 
-class _Block:
+class Block:
     """Some rectangles of one text: named ones, or drawn ones whose sites are drawn and whose tokens are not yet."""
 
     def __init__(self, text: Input, named: Sequence[Rectangle | BlockRectangle], sites: Ids, uniforms: Values) -> None:
         self.text, self.rectangles, self.sites, self.uniforms = text, named, sites, uniforms
         self.ids = np.array(text.ids, dtype=np.int64)
         self.size = len(sites) or len(named)
+
+    def first(self, count: int) -> "Block":
+        """A block of the first of its rectangles."""
+        return Block(self.text, self.rectangles[:count], self.sites[:count], self.uniforms[:count])
 
 
 class RectRun:
@@ -69,15 +68,19 @@ class RectRun:
         self.read_rectangles = self.read_texts = False
         """Whether the input had rectangle records, and whether it had texts."""
 
+    @property
+    def texts_together(self) -> int:
+        """Maximum number of texts whose rectangles are measured together."""
+        return max(1, texts_at_once(self.options) // (4 * self.options.rectangles))
+
     def run(self) -> None:
-        size = max(1, texts_at_once(self.options) // (4 * self.options.rectangles))
+        """Measure the rectangles of every text; with --summary write the summaries at the end."""
         with self.io.bar("rectangles") as progress:
-            for batch in self.inputs.batches(1 if size == 1 else size):
-                rounds = self._blocks(batch)
+            for batch in self.inputs.batches(self.texts_together):
+                rounds = self.blocks(batch)
                 progress.plan(sum(block.size for blocks in rounds for block in blocks))
                 for blocks in rounds:
-                    for _, alike in groupby(blocks, lambda block: id(block.text.model)):
-                        self._measure(list(alike))
+                    self.measure(blocks)
                     progress(sum(block.size for block in blocks))
                 self.io.output.flush()
         if self.options.summary:
@@ -91,33 +94,6 @@ class RectRun:
                 if mean > limit:
                     of = f" of {name}" if len(means) > 1 else ""
                     self.io.reporter.exceeded(f"the mean |delta|{of} is {mean:.6g} nats, above {limit:g}")
-
-    def dry_run(self) -> None:
-        """Measure some rectangles of the first texts twice, count all, and write the estimate."""
-        output, timing, options = self.io.output, Timing(), self.options
-        self.io.output = measured = MeasuredOutput("rectangle")
-        self.options = replace(options, summary=False)
-        texts = rectangles = least = 0
-        ways = 2 if options.noise else 1
-        for batch in self.inputs.batches(1):
-            blocks = [block for round_ in self._blocks(batch) for block in round_]
-            texts += len(batch)
-            rectangles += sum(block.size for block in blocks)
-            least += 4 * ways * len(blocks[:1])
-            if blocks and not timing.enough:
-                block = blocks[0]
-                few = min(block.size, TIMED)
-                for _ in range(2):
-                    part = _Block(block.text, block.rectangles[:few], block.sites[:few], block.uniforms[:few])
-                    timing.batch(few, partial(self._measure, [part]))
-        drawn = 0 if options.site or options.draw == "uniform" else 2
-        count = 0 if options.summary else rectangles
-        if texts:
-            write_estimate(self.io, output, options.table, [
-                Bounds("texts", texts, texts), Bounds("rectangles", rectangles, rectangles),
-                Bounds("conditionals", least, rectangles * (4 * ways + drawn),
-                       "all rectangles of a text are equal; none shares a conditional with another"),
-                timing.bounds(rectangles, rectangles, "rectangle"), *measured.bounds(count, count)])
 
     def _pass_through(self, record: Record) -> None:
         """Take a record that is not a text: --summary takes rectangles and leaves others out; else it is written."""
@@ -136,9 +112,9 @@ class RectRun:
         elif record["type"] == "run" and record.get("run") == self.inputs.run:
             self.head = record
 
-    def _blocks(self, batch: Sequence[Input]) -> list[list[_Block]]:
+    def blocks(self, batch: Sequence[Input]) -> list[list[Block]]:
         """The rectangles of a batch of texts, in rounds of at most BLOCK for each text."""
-        rounds: dict[int, list[_Block]] = {}
+        rounds: dict[int, list[Block]] = {}
         for text in batch:
             if self.read_rectangles and self.options.summary:
                 self.io.failure = MixedRecordsError(f"{text.place}: {MIXED}")
@@ -149,7 +125,7 @@ class RectRun:
                     rounds.setdefault(k, []).append(block)
         return list(rounds.values())
 
-    def _plan(self, text: Input) -> list[_Block]:
+    def _plan(self, text: Input) -> list[Block]:
         options, n, model = self.options, len(text.ids), text.model
         frozen = text.frozen(options.freeze)
         in_record = [text.record.get(key) for key in NAMING]
@@ -166,9 +142,9 @@ class RectRun:
         blocks = [tuple(np.atleast_1d(part).tolist()) for part in (rectangle.i, rectangle.j)]
         for sentence in fragments(model, text.ids, blocks):
             self.io.reporter.warn(f"{text.place}: {sentence}")
-        return [_Block(text, [rectangle], np.empty((0, 2), np.int64), np.empty((0, 4)))]
+        return [Block(text, [rectangle], np.empty((0, 2), np.int64), np.empty((0, 4)))]
 
-    def _drawn(self, text: Input, free: Ids) -> list[_Block]:
+    def _drawn(self, text: Input, free: Ids) -> list[Block]:
         count = self.options.rectangles
         uniforms = Stream(self.seed, text.name, 0, "rectangle").uniforms(0, 4 * count).reshape(-1, 4)
         try:
@@ -176,9 +152,13 @@ class RectRun:
         except ValueError as error:
             raise RecordError(f"no rectangle can be drawn: {error}; give a longer text, or another --gap or "
                               "--freeze") from error
-        return [_Block(text, [], sites[k : k + BLOCK], uniforms[k : k + BLOCK]) for k in range(0, count, BLOCK)]
+        return [Block(text, [], sites[k : k + BLOCK], uniforms[k : k + BLOCK]) for k in range(0, count, BLOCK)]
 
-    def _measure(self, blocks: list[_Block]) -> None:
+    def measure(self, blocks: Sequence[Block]) -> int:
+        """Measure and write the rectangles of some blocks; the number of conditionals that this took."""
+        return sum(self._measure(list(alike)) for _, alike in groupby(blocks, lambda block: id(block.text.model)))
+
+    def _measure(self, blocks: list[Block]) -> int:
         """Draw tokens, compute the four conditionals of all rectangles together and, for noise, once more.
 
         All blocks share one model: that of the texts, or of chains that may draw the same words.
@@ -191,13 +171,13 @@ class RectRun:
         blocks = [block for block in blocks if block.rectangles]
         rectangles = [(block.ids, rectangle) for block in blocks for rectangle in block.rectangles]
         if not rectangles:
-            return
+            return rows.computed
         all_asks = [ask for ids, rectangle in rectangles for ask in asks(ids, rectangle)]
         counts = [count for _, rectangle in rectangles for count in quarters(rectangle)]
         answers: Answers = JointRows(model) if model.has_joint else rows
         first = measure(answers, all_asks, tau, counts=counts)
         moved = None
-        if self.options.noise and has_other_way(model):
+        if self.measures_noise(model):
             moved = noise(first, measure(answers, all_asks, tau, again=True, counts=counts))
         k = 0
         for block in blocks:
@@ -206,8 +186,13 @@ class RectRun:
                 measured = Measured(*(part[chosen] for part in first))
                 self._write(block, measured, None if moved is None else moved[chosen])
             k += len(block.rectangles)
+        return rows.computed or len(all_asks) * (1 if moved is None else 2)
 
-    def _alternatives(self, blocks: list[_Block], rows: Rows) -> list[list[Rectangle] | None]:
+    def measures_noise(self, model: TextModel) -> bool:
+        """Whether each rectangle is computed in a second way."""
+        return self.options.noise and has_other_way(model)
+
+    def _alternatives(self, blocks: list[Block], rows: Rows) -> list[list[Rectangle] | None]:
         """The rectangles of each drawn block; None for a block of a named rectangle, or one that cannot be drawn."""
         model, how = blocks[0].text.model, self.options.draw
         drawn = [block for block in blocks if len(block.sites)]
@@ -223,7 +208,7 @@ class RectRun:
                 result[blocks.index(block)] = self._draw(block, rows_of)
         return result
 
-    def _draw(self, block: _Block, rows: dict[int, Floats]) -> list[Rectangle]:
+    def _draw(self, block: Block, rows: dict[int, Floats]) -> list[Rectangle]:
         try:
             return draw_rectangles(self.options.draw, block.ids, block.sites, block.uniforms[:, 2:],
                                    block.text.model.allowed, rows)
@@ -233,17 +218,21 @@ class RectRun:
         except ValueError as error:
             raise RecordError(f"{error}; freeze it, or use --draw uniform") from error
 
-    def _write(self, block: _Block, measured: Measured, moved: Values | None) -> None:
+    def _write(self, block: Block, measured: Measured, moved: Values | None) -> None:
+        for record in self.records(block, measured, moved):
+            self.tally.take(record)
+            if not self.options.summary:
+                self.io.output.write(block.text.answer(record))
+
+    def records(self, block: Block, measured: Measured, moved: Values | None) -> Iterator[Record]:
+        """The records of a block, without the fields that a text hands on."""
         options = self.options
         why = None if moved is not None else "not measured" if not options.noise else \
             "a table is computed in one way only"
         drawn = {"draw": options.draw} if len(block.sites) else {}
         head = {"run": self.inputs.run, "tau": options.tau}
         for record in rectangle_records(block.text, block.rectangles, measured, moved):
-            record |= head | drawn | ({} if why is None else {"noise_reason": why})
-            self.tally.take(record)
-            if not options.summary:
-                self.io.output.write(block.text.answer(record))
+            yield record | head | drawn | ({} if why is None else {"noise_reason": why})
 
     def _summarise(self) -> None:
         records = self.tally.summaries()

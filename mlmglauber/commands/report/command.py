@@ -48,7 +48,7 @@ def report(io: Filter, options: ReportOptions) -> None:
         progress(1)
         records.take(record)
 
-    with io.reporter.bar("records") as progress:
+    with io.bar("records") as progress:
         io.each(handle)
     io.conclude()
     if not records.types:

@@ -100,7 +100,7 @@ def sample(io: Filter, options: SampleOptions) -> None:
     if io.dry_run:
         from mlmglauber.commands.shared.dry_chains import write_run_estimate
 
-        write_run_estimate(io, options, SampleRun, "state")
+        write_run_estimate(io, options, SampleRun)
         return
     if options.check:
         from mlmglauber.stream.same import ComparingOutput

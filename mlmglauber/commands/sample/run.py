@@ -18,8 +18,9 @@ from mlmglauber.commands.shared.inputs import (
     text_exact,
     token_ids,
 )
+from mlmglauber.commands.shared.line_size import StateSizes
 from mlmglauber.commands.shared.resumable import Cost, ResumableRun
-from mlmglauber.dynamics.chain import Chain, Event, OutputSchedule, in_step_order, run_ahead
+from mlmglauber.dynamics.chain import Chain, Event, Move, OutputSchedule, in_step_order, run_ahead
 from mlmglauber.dynamics.plain import advance
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.stream import resume
@@ -27,6 +28,8 @@ from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import Sink
 from mlmglauber.stream.records import SCHEMA, Record
 
+IMPOSSIBLE = "logp_old: the old token has probability 0 here"
+NEVER_DRAWN = "a token of the state is one that is never drawn"
 WAITING = 2
 """Maximum number of texts that are in work or wait to be written, in multiples of the batch size."""
 
@@ -38,7 +41,6 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
         super().__init__(io, options)
         self.recorded = recorded
         self.jobs_name, self.counts = "texts", options.engine == "fast"
-        self.conditionals_how = "one for each text and temperature; one a step, and those of --pll"
         self.left = resume.BEGINNING
         self.frozen = options.freeze or []
 
@@ -165,20 +167,31 @@ class TextChains:
         return self.work if self.finished else sum(chain.step for chain in self.chains)
 
     @property
-    def walker(self) -> Chain:
+    def depth(self) -> float:
+        """Mean number of steps of a chain."""
+        return sum(chain.step for chain in self.chains) / len(self.chains)
+
+    @property
+    def planned(self) -> Chain:
         """The first chain."""
         return self.chains[0]
 
-    def cost(self) -> Cost:
-        """The work for --dry-run; equal contexts at one temperature share a conditional."""
+    def cost(self, sizes: StateSizes) -> Cost:
+        """The work for --dry-run."""
         least, most = self.schedule.emitted()
-        count, options = len(self.chains), self.options
-        scored = 0
+        first, last, count = self.chains[0], self.chains[-1], len(self.chains)
+        ids = first.ids
+        shortest = self._fields(first, self.runs[0], Event(self.schedule.burn_in, ids, None)) | self.inherited
+        shortest.pop("masked", None)
+        move = Move(len(ids) - 1, sizes.widest_id, sizes.widest_id, 0.0, 0.0)
+        longest = self._fields(last, self.runs[-1], Event(self.schedule.last, ids, move)) | self.inherited
+        if self.with_logp:
+            longest["reason"] = IMPOSSIBLE
         if self.schedule.energy:
-            first = -(-self.schedule.burn_in // self.schedule.energy)
-            scored = max(0, self.schedule.last // self.schedule.energy - first + 1) * self.chains[0].sites * count
-        needed = len(options.tau) if options.engine == "fast" and self.schedule.last else self.work
-        return Cost(count, (self.work, self.work), (needed, self.work + scored), (least * count, most * count))
+            longest |= {"pll": 0.0, "pll_reason": NEVER_DRAWN}
+        size = sizes.of(shortest, longest, ids.tolist())
+        return Cost(len(ids), count, self.schedule.last, (self.work, self.work), (least * count, most * count),
+                    size.times(least * count, most * count))
 
     def _first_state(self, run: SampleRun, ids: list[int], number: int) -> list[int]:
         """The first state of a chain by --start. Frozen sites keep the tokens of the text."""
@@ -230,10 +243,18 @@ class TextChains:
         return 0 if self.model.mask_id is None else ids.count(self.model.mask_id)
 
     def _state(self, chain: Chain, run: str, event: Event) -> Record:
+        state, ids = self._fields(chain, run, event), event.ids.tolist()
+        if self.schedule.energy and event.step % self.schedule.energy == 0:
+            state["pll"] = self.engine.pll(event.ids)
+            if state["pll"] is None:
+                state["pll_reason"] = NEVER_DRAWN
+        return state | text_exact(self.model, state["text"], ids) | self.inherited
+
+    def _fields(self, chain: Chain, run: str, event: Event) -> Record:
+        """The fields of a state that take no computation."""
         ids, move = event.ids.tolist(), event.move
-        text = self.model.decode(ids)
         state: Record = {"type": "state", "run": run, "id": self.name, "chain": chain.number, "step": event.step,
-                         "tau": chain.tau, "n": len(ids), "text": text, "ids": ids}
+                         "tau": chain.tau, "n": len(ids), "text": self.model.decode(ids), "ids": ids}
         if masked := self._masked(ids):
             state["masked"] = masked
         if move is not None:
@@ -241,9 +262,5 @@ class TextChains:
             if self.with_logp:
                 state |= {"logp_old": move.logp_old, "logp_new": move.logp_new}
                 if move.logp_old == -np.inf:
-                    state |= {"logp_old": None, "reason": "logp_old: the old token has probability 0 here"}
-        if self.schedule.energy and event.step % self.schedule.energy == 0:
-            state["pll"] = self.engine.pll(event.ids)
-            if state["pll"] is None:
-                state["pll_reason"] = "a token of the state is one that is never drawn"
-        return state | text_exact(self.model, text, ids) | self.inherited
+                    state |= {"logp_old": None, "reason": IMPOSSIBLE}
+        return state

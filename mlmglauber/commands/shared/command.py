@@ -91,8 +91,9 @@ def _run(function: Function, options_class: type[Options], spread: Spread | None
             with deferred:  # an interrupt here must not leave the temporary file of the output behind
                 dry_run = values.pop("dry_run", False)
                 output = stack.enter_context(open_output(None if dry_run else path))
-            if os.isatty(output.descriptor) and reporter.terminal:
-                output.before_write = reporter.end_bar
+            if os.isatty(output.descriptor):
+                output.before_write, output.clear = reporter.end_bar, reporter.clear.encode()
+            reporter.typed = (not files or "-" in files) and os.isatty(sys.stdin.fileno())
             io = Filter(reporter, files, strict, output, take_reading(values))
             io.shard, address, io.dry_run = values.pop("shard", None), values.pop("dask", None), dry_run
             take_table(values)

@@ -1,111 +1,114 @@
-"""--dry-run: how much work a command has, how long it may take and what it writes, without doing it.
+"""--dry-run: how much work a command has, how long it may take and how much it writes, without doing it.
 
-A command reads its input to the end and counts. It does a few batches of the work, into an output that only counts,
-and the times of these batches give the time of the whole. Nothing is written but the estimate.
+A command reads its input to the end and counts. It does the first batches of its work, writes nothing of them, and
+takes their times. Nothing is written but the estimate.
 """
 
-import resource
-import sys
+from collections import Counter
 from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import NamedTuple
 
 from mlmglauber.commands.shared.filter import Filter
-from mlmglauber.commands.shared.progress import clock, short
+from mlmglauber.commands.shared.line_size import Size
+from mlmglauber.commands.shared.progress import clock
 from mlmglauber.commands.shared.table_output import write_tables
 from mlmglauber.commands.shared.tables import Cell, Column, Table, sentence
 from mlmglauber.stream.output import Output
 
 SECONDS = 2.0
 """Time for which a command does its work to measure it."""
-PLANNED = 4096
-"""Number of steps whose random numbers are drawn to measure what a step that changes nothing costs at least."""
+MARGIN = 1.25
+"""Factor by which a run may be faster than the fastest of the timed batches, and slower than the slowest one, its
+start included."""
 
 
 class Bounds(NamedTuple):
-    """A quantity of a run: its name, at least, at most, and how it was found. A bound that is not known is None."""
+    """A row of the estimate: a quantity of a run, at least and at most, and how it was found."""
 
     name: str
-    least: float | None
-    most: float | None
+    least: float
+    most: float
     how: str = ""
 
 
-class MeasuredOutput(Output):
-    """Counts lines and bytes and writes nothing; those of answers apart from the others.
+class CountedOutput(Output):
+    """Counts lines and bytes, and writes nothing."""
 
-    kind: the type of the answers; None where they are all records but run records.
-    """
-
-    def __init__(self, kind: str | None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._kind, self._named = f'"type":"{kind or "run"}"'.encode(), kind is not None
-        self.answers = self.others = self._answer_bytes = self._other_bytes = 0
+        self.lines = self.bytes = 0
 
     def write_line(self, line: bytes) -> None:
-        if (self._kind in line[:40]) is self._named:
-            self.answers += 1
-            self._answer_bytes += len(line)
-        else:
-            self.others += 1
-            self._other_bytes += len(line)
-
-    def bounds(self, least: int, most: int) -> list[Bounds]:
-        """The records and bytes of a run with so many answers, at least and at most."""
-        each = self._answer_bytes / self.answers if self.answers else 0.0
-        return [Bounds("records", least + self.others, most + self.others),
-                Bounds("bytes", least * each + self._other_bytes, most * each + self._other_bytes,
-                       f"{short(each)} an answer, mean of {self.answers}")]
+        self.lines += 1
+        self.bytes += len(line)
 
 
 class Timing:
-    """Times of batches: seconds a unit of the fastest and of the slowest one. The first batch warms up."""
+    """The times of batches. The first batch is left out where there are others, since a model's first call is slower.
 
-    def __init__(self) -> None:
-        self._times: list[float] = []
-        self._begin = perf_counter()
+    A unit of a text that is longer than those of the batches takes at most as much longer as the text is, since a row
+    of a call takes a time a + b n, and n^2 counts little below 512 tokens.
+    """
 
-    def batch(self, units: int, work: Callable[[], object]) -> None:
-        """Do the work of one batch."""
+    def __init__(self, io: Filter) -> None:
+        self._io = io
+        self._batches: list[tuple[float, float]] = []
+        self._start: float | None = None
+
+    def batch(self, length: float, work: Callable[[], float]) -> None:
+        """Do the work of one batch, on texts of so many tokens on average. work: returns its number of units."""
         begin = perf_counter()
-        work()
+        if self._start is None:
+            self._start = begin
+        units = work()
         if units:
-            self._times.append((perf_counter() - begin) / units)
+            self._batches.append(((perf_counter() - begin) / units, max(1.0, length)))
+
+    @property
+    def begun(self) -> bool:
+        """Whether a batch was timed."""
+        return bool(self._batches)
 
     @property
     def enough(self) -> bool:
-        """Whether two batches were timed, and SECONDS have passed."""
-        return len(self._times) > 1 and perf_counter() - self._begin > SECONDS
+        """Whether three batches were timed, and SECONDS have passed."""
+        return len(self._batches) > 2 and perf_counter() - (self._start or 0.0) > SECONDS
 
-    def bounds(self, least: float, most: float, unit: str) -> Bounds:
-        """The seconds of so many units, at least and at most."""
-        times = self._times[1:] or self._times or [0.0]
-        how = f"{min(times) * 1e3:.2g} to {max(times) * 1e3:.2g} ms a {unit}; batches timed: {len(times)}"
-        return Bounds("seconds", least * min(times), most * max(times), how)
+    def bounds(self, least: "Counter[int]", most: "Counter[int]", unit: str, more: float = 0) -> Bounds:
+        """The seconds of a run. least, most: number of units by the length of their text. more: seconds at its end."""
+        timed = self._batches[1:] or self._batches or [(0.0, 1.0)]
+        low = sum(count * min(price * min(1.0, n / length) for price, length in timed) for n, count in least.items())
+        high = sum(count * max(price * max(1.0, n / length) for price, length in timed) for n, count in most.items())
+        prices = [1e3 * price for price, _ in timed]
+        start = 0.0 if self._start is None else self._start - self._io.began
+        how = (f"{min(prices):.2g} to {max(prices):.2g} ms a {unit}, batches timed: {len(prices)}; at most with "
+               f"{start:.1f} s before the first one")
+        return Bounds("seconds", low / MARGIN, (start + high + more) * MARGIN, how)
 
 
-def _cell(row: Bounds, value: float | None) -> Cell:
-    if value is None:
-        return Cell("-", (("", None),))
-    if row.name == "seconds":
+def output_bounds(other: CountedOutput, records: tuple[int, int], size: Size) -> list[Bounds]:
+    """The rows of records and bytes. other: the records besides answers. records, size: of all answers."""
+    return [Bounds("records", records[0] + other.lines, records[1] + other.lines),
+            Bounds("bytes", size.least + other.bytes, size.most + other.bytes)]
+
+
+def _cell(name: str, value: float) -> Cell:
+    if name == "seconds":
         return Cell(clock(value) if value >= 60 else f"{value:.2g}", (("", value),))
-    return Cell(f"{round(value):,}" if value < 1e6 else short(value), (("", round(value)),))
+    return Cell(f"{value:,}", (("", value),))
 
 
 ESTIMATE = Table("Estimate", (
     Column("quantity", "What is counted.", lambda row: row.name, stays=True),
-    Column("at least", "Lower bound.", lambda row: _cell(row, row.least), stays=True),
-    Column("at most", "Upper bound.", lambda row: _cell(row, row.most), stays=True),
-    Column("how", "How it was found.", lambda row: sentence(row.how), stays=True),
+    Column("at least", "Lower bound.", lambda row: _cell(row.name, row.least), stays=True),
+    Column("at most", "Upper bound.", lambda row: _cell(row.name, row.most), stays=True),
+    Column("how", "How the bounds were found.", lambda row: sentence(row.how), stays=True),
 ))
 
 
 def write_estimate(io: Filter, output: Output, form: str, rows: Sequence[Bounds]) -> None:
     """Write the estimate to the output, as a table in the form of --table, --csv or --md."""
     io.output = output
-    if io.reporter.nothing_found:
-        return
-    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    memory = Bounds("memory", used, None, "bytes in use so far")
-    title = f"Estimate of {io.reporter.command}, by --dry-run: nothing was run or written"
-    write_tables(io, form, [ESTIMATE._replace(title=title).of([*rows, memory])])
+    title = f"Estimate of {io.reporter.command} (--dry-run: nothing else is written)"
+    write_tables(io, form, [ESTIMATE._replace(title=title).of(rows)])

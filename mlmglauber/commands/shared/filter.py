@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from time import perf_counter, process_time
 from typing import Any, Protocol
 
 from mlmglauber.commands.shared.chain_run import Runs
-from mlmglauber.commands.shared.progress import Progress, Reach
+from mlmglauber.commands.shared.progress import InputLength, Progress
 from mlmglauber.commands.shared.reporter import Reporter
 from mlmglauber.stream.errors import InputError, MixedRecordsError, MlmError, RecordError
 from mlmglauber.stream.formats import Line, Reading
@@ -42,6 +43,8 @@ class Filter:
         """The run records read so far, those of other shards included."""
         self.dry_run = False
         """Whether the command only estimates its work: see dry_run.py."""
+        self.began = perf_counter() - process_time()
+        """When the command began: the processor time so far is that of starting it."""
         self.mute = False
         """Whether bad records are skipped without a report, because another process of this run reports them."""
         self.passed_texts: Counter[str] = Counter()
@@ -61,14 +64,14 @@ class Filter:
 
     def bar(self, unit: str) -> AbstractContextManager[Progress]:
         """The progress of work on the records of this input. See Reporter.bar."""
-        return self.reporter.bar(unit, reach=self.reach)
+        return self.reporter.bar(unit, input_length=self.input_length)
 
-    def reach(self) -> Reach | None:
-        """How much of the input is read, by records; None while it is not known where the input ends."""
+    def input_length(self) -> InputLength | None:
+        """How long the input is, in records; None while it is not known where it ends."""
         left = 0 if self.failure is not None else self.lines.remaining()
         if left is None:
             return None
-        return Reach((self.count + left) / max(1, self.count) if left else 1, not left)
+        return InputLength((self.count + left) / max(1, self.count), not left)
 
     def next_line(self, wait: bool = True) -> Line | None:
         """The next line; None at the end, after an error, or when `wait` is off and no line has arrived."""

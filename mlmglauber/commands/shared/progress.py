@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, NamedTuple
 
+from mlmglauber.commands.shared.nullable import nullable
+
 WINDOW = 30
-"""Number of looks, about one a second, over which rates are taken."""
+"""Number of states, about one a second, over which rates are taken."""
 
 
-class Reach(NamedTuple):
-    """How much of the input is read: `factor`, the number of its records divided by that of the records read so far.
+class InputLength(NamedTuple):
+    """How long the input is: `factor`, the number of its records divided by that of the records read so far.
 
     exact: whether the input is read to its end, so that factor is 1; before, factor is an estimate from the sizes of
     the files.
@@ -22,16 +24,20 @@ class Reach(NamedTuple):
 
 
 class ProgressState(NamedTuple):
-    """What is known at one moment. seconds: since the work began. The other fields are those of `as_json`."""
+    """What is known at one moment.
+
+    done: units that need no more work. total: units of the whole work, None where it is not known. estimated: whether
+    the total is an estimate. rate: units made a second. seconds_left, seconds: until the end, and since the work
+    began, 0 before. input_open: whether more input may come, of which nothing is known.
+    """
 
     done: float
     total: float | None
     estimated: bool
     rate: float | None
     seconds_left: float | None
-    from_memory: float | None
-    resumed: float
-    open: bool
+    seconds: float
+    input_open: bool
 
 
 @dataclass
@@ -39,17 +45,19 @@ class Progress:
     """The counts of a command's work, which the command sets and a display reads.
 
     unit: what is counted. label: what the work is about, for people. total: the units of the whole work, None where
-    they follow from `planned` and `reach`. done: units that need no more work. planned: units of the inputs read so
-    far. made: units that were really made in this run, None where these are all that are done; units that a pair of
-    chains saves by its meeting are done and not made. resumed: units that an earlier run made. from_memory: share of
-    the steps made without waiting for the model. finished: (number of texts or pairs that are finished, their name).
-    reach: how much of the input is read, None while the input is open.
+    they follow from `planned` and `input_length`, or are not known. input_length: how long the input is, None while
+    that is not known; the function itself is None for work whose length does not follow from an input.
+
+    done: units that need no more work. planned: units of the inputs read so far. made: units that were really made in
+    this run, None where these are all that are done; units that a pair of chains saves by its meeting are done and not
+    made. resumed: units that an earlier run made. from_memory: share of the steps made without waiting for the model.
+    finished: (number of texts or pairs that are finished, their name).
     """
 
     unit: str
     label: str = ""
     total: float | None = None
-    reach: Callable[[], Reach | None] = lambda: None
+    input_length: Callable[[], InputLength | None] | None = None
     done: float = 0
     planned: float = 0
     made: float | None = None
@@ -58,12 +66,13 @@ class Progress:
     finished: tuple[int, str] | None = None
 
     def __post_init__(self) -> None:
-        self._looks: deque[tuple[float, float, float]] = deque(maxlen=WINDOW)
+        self._began: float | None = None
+        self._past: deque[tuple[float, float, float]] = deque(maxlen=WINDOW)
 
     def __call__(self, amount: float) -> None:
         """Count so many units as done."""
-        self.done += amount
         self._begin()
+        self.done += amount
 
     def plan(self, amount: float, done: float = 0) -> None:
         """Add the work of one input. done: what an earlier run has done of it."""
@@ -73,72 +82,89 @@ class Progress:
         self.resumed += done
 
     def _begin(self) -> None:
-        if not self._looks:
-            self._looks.append((monotonic(), self.done, self._made()))
+        """Start the clock with the first input: before it, the model is opened."""
+        if self._began is None:
+            self._began = monotonic()
+            self._past.append((self._began, self.done - self.resumed, self._made()))
 
     def _made(self) -> float:
         return self.done - self.resumed if self.made is None else self.made
 
-    def look(self, now: float | None = None, keep: bool = True) -> ProgressState:
-        """What is known now, a time of `monotonic`. keep: whether later looks take their rates from here."""
+    def state(self, now: float | None = None, keep: bool = True) -> ProgressState:
+        """What is known now, a time of `monotonic`. keep: whether later states take their rates from here."""
         now = monotonic() if now is None else now
-        done, made = self.done, self._made()
-        reach = Reach(1, True) if self.total is not None else self.reach()
-        total, planned = self.total, max(self.planned, done)
-        if total is None and reach is not None and (planned or reach.exact):
-            total = planned * reach.factor
+        done, new, made = self.done, self.done - self.resumed, self._made()
+        length = self.input_length() if self.input_length is not None and self.total is None else None
+        total = self.total
+        if length is not None and (self.planned or done):
+            total = max(self.planned, done) * length.factor
         rate = left = None
-        if self._looks:
-            then, done_then, made_then = self._looks[0]
+        if self._past:
+            then, new_then, made_then = self._past[0]
             if now > then:
                 rate = (made - made_then) / (now - then)
-                speed = (done - done_then) / (now - then)
-                if total is not None and speed > 0:
-                    left = max(0.0, total - done) / speed
-        if keep and self._looks:  # before the work begins, the model is opened
-            self._looks.append((now, done, made))
-        share = self.resumed / total if total else 0.0
-        estimated = total is not None and reach is not None and not reach.exact
-        return ProgressState(done, total, estimated, rate, left, self.from_memory, share, reach is None)
+                speed = (new - new_then) / (now - then)
+                if total is not None and (speed > 0 or done >= total):
+                    left = (total - done) / speed if done < total else 0.0
+            if keep:
+                self._past.append((now, new, made))
+        return ProgressState(done, total, length is not None and not length.exact, rate, left,
+                             0.0 if self._began is None else now - self._began,
+                             self.input_length is not None and self.total is None and length is None)
 
-    def as_json(self, command: str, look: ProgressState) -> dict[str, Any]:
-        """This state as --progress=json writes it; counts are whole numbers."""
-        rounded = {name: None if value is None else round(value, 3) for name, value in (
-            ("rate", look.rate), ("seconds_left", look.seconds_left), ("from_memory", look.from_memory),
-            ("resumed", look.resumed))}
-        record = {"type": "progress", "command": command, "unit": self.unit, "done": round(look.done),
-                  "total": None if look.total is None else round(look.total), "estimated": look.estimated, **rounded}
+    def as_json(self, command: str, state: ProgressState) -> dict[str, Any]:
+        """A state as --progress=json writes it; counts are whole numbers."""
+        if state.input_open:
+            why = "the input has not ended"
+        elif self.input_length is None:
+            why = "it depends on the results"
+        else:
+            why = "no work is known yet"
+        record = {
+            "type": "progress", "command": command, "unit": self.unit, **({"label": self.label} if self.label else {}),
+            "done": round(state.done), **nullable("total", _rounded(state.total, 0), why), "estimated": state.estimated,
+            **nullable("rate", _rounded(state.rate), "no work has begun"),
+            "seconds": round(state.seconds, 3),
+            **nullable("seconds_left", _rounded(state.seconds_left),
+                       "the total is not known" if state.total is None else "nothing was done yet")}
+        if self.from_memory is not None:
+            record["from_memory"] = round(self.from_memory, 4)
         if self.finished is not None:
-            record[self.finished[1]] = self.finished[0]
-        if look.total is None:
-            record["reason"] = f"total: {'the end of the input is not known' if look.open else 'nothing was read yet'}"
+            record |= {self.finished[1]: self.finished[0], "resumed": round(self.resumed)}
         return record
 
 
-def line(command: str, progress: Progress, look: ProgressState, cells: int) -> tuple[str, str, str]:
-    """The line of a look in at most so many cells: what stands before the bar, the done part of the bar, the rest.
+def _rounded(value: float | None, digits: int = 3) -> float | None:
+    if value is None:
+        return None
+    return round(value, digits) if digits else round(value)
+
+
+def line(command: str, progress: Progress, state: ProgressState, cells: int) -> tuple[str, str, str]:
+    """The line of a state in at most so many cells: what stands before the bar, the done part of the bar, the rest.
 
     Where there is no room for all parts, the amount comes first, then the share and the time left, the bar, the rate,
     the share from memory, and the others.
     """
-    of = "" if look.total is None else f"/{'~' if look.estimated else ''}{short(look.total)}"
-    parts = {"amount": f"{short(look.done)}{of} {progress.unit}"}
-    done = None if not look.total else min(1.0, look.done / look.total)
+    of = "" if state.total is None else f"/{'~' if state.estimated else ''}{short(state.total)}"
+    parts = {"amount": f"{short(state.done)}{of} {progress.unit}"}
+    done = None if not state.total else min(1.0, state.done / state.total)
     if done is not None:
         parts["share"] = f"{done:.0%}"
-    if look.seconds_left is not None:
-        parts["left"] = f"{clock(look.seconds_left)} left"
+    if state.seconds_left is not None:
+        parts["left"] = f"{clock(state.seconds_left)} left"
     if done is not None:
         parts["bar"] = ""
-    if look.rate is not None:
-        parts["rate"] = f"{short(look.rate)}/s"
-    if look.from_memory is not None:
-        parts["memory"] = f"{look.from_memory:.0%} from memory"
+    if state.rate is not None and state.done:
+        parts["rate"] = f"{short(state.rate)}/s"
+    if progress.from_memory is not None:
+        parts["memory"] = f"{progress.from_memory:.0%} from memory"
+    if progress.resumed:
+        at = f"{progress.resumed / state.total:.0%}" if state.total else short(progress.resumed)
+        parts["resumed"] = f"resumed at {at}"
     if progress.finished is not None:
         parts["finished"] = f"{progress.finished[0]} {progress.finished[1]}"
-    if progress.resumed:
-        parts["resumed"] = f"resumed at {look.resumed:.0%}" if look.total else f"resumed at {short(progress.resumed)}"
-    if look.open:
+    if state.input_open:
         parts["open"] = "input open"
     if progress.label:
         parts["label"] = progress.label
@@ -153,8 +179,8 @@ def line(command: str, progress: Progress, look: ProgressState, cells: int) -> t
     rest = ", ".join(parts[name] for name in ("amount", "share", "rate", "memory", "left", "resumed", "finished",
                                               "open", "label") if name in kept)
     filled = round(length * (done or 0))
-    bar = f" {'━' * filled}", "─" * (length - filled)
-    return f"{head}", bar[0] if length else "", f"{bar[1] if length else ''} {rest}"[:max(0, cells - len(head))]
+    bar = (f" {'━' * filled}", "─" * (length - filled)) if length else ("", "")
+    return head, bar[0], f"{bar[1]} {rest}"[: max(0, cells - len(head))]
 
 
 def short(number: float) -> str:

@@ -1,9 +1,12 @@
 """Shows progress on standard error: a line on a terminal, lines of JSON for other programs, lines in a log file.
 
-A thread of its own looks at the counts now and then, so the work does nothing for its display but count.
+A thread of its own reads the counts now and then, so the work does nothing for its display but count.
 
-The stages of a pipe share the last line of a terminal. So a line is drawn in one write that leaves the cursor where it
-was, at the beginning of the line, and the stages draw in turns: the one whose turn it is holds a lock on the terminal.
+rich, which draws the tables and the panes of mlm-show, cannot draw this line. The stages of a pipe are processes that
+share the last line of one terminal. rich's Live repaints at its own times, knows nothing of the line of another
+process, hides the cursor of all, and leaves the cursor at the end of its line, where the output of another stage would
+go on. So here a line is drawn in one write that leaves the cursor at its beginning, and the stages draw in turns: the
+one whose turn it is holds a lock on the terminal.
 """
 
 import fcntl
@@ -23,20 +26,11 @@ from mlmglauber.stream.records import to_line
 CLEAR = "\r\x1b[2K"
 """Empties the line of the cursor."""
 DRAWN_EVERY, WRITTEN_EVERY, LOGGED_EVERY = 0.2, 1.0, 10.0
-"""Seconds between two looks: of a line on a terminal, of JSON, of a log file."""
+"""Seconds between two looks at the counts: for a line on a terminal, for JSON, for a log file."""
 TURN = 1.2
 """Seconds for which one stage of a pipe draws before it lets the others draw."""
-
-
-def display(form: str, command: str, progress: Progress, color: bool) -> "Display":
-    """The display of some work. form: json, terminal or log."""
-    if form == "json":
-        return Display(show_json(command, progress), WRITTEN_EVERY)
-    if form == "log":
-        return Display(show_log(command, progress), LOGGED_EVERY)
-    terminal_line = TerminalLine(command, progress, color)
-    terminal_line(False)
-    return Display(terminal_line, DRAWN_EVERY)
+LOG_WIDTH = 200
+"""Maximum number of characters of a line in a log file."""
 
 
 class Display:
@@ -66,68 +60,89 @@ class Display:
             self._once(last=True)
 
 
-def show_json(command: str, progress: Progress) -> Callable[[bool], None]:
+def show_json(command: str, progress: Progress) -> Display:
     """Writes one JSON object a line."""
-    def show(last: bool) -> None:
-        _write(to_line(progress.as_json(command, progress.look())).decode())
-
-    return show
+    return Display(lambda _: _write(to_line(progress.as_json(command, progress.state())).decode()), WRITTEN_EVERY)
 
 
-def show_log(command: str, progress: Progress) -> Callable[[bool], None]:
+def show_log(command: str, progress: Progress) -> Display:
     """Writes the line that a terminal would show, one below the other."""
-    def show(last: bool) -> None:
-        _write(printable("".join(line(command, progress, progress.look(), 200))) + "\n")
+    return Display(lambda _: _write(printable("".join(line(command, progress, progress.state(), LOG_WIDTH))) + "\n"),
+                   LOGGED_EVERY)
 
-    return show
+
+def show_on_terminal(command: str, progress: Progress, color: bool, typed: bool) -> Display:
+    """Draws the last line of the terminal. typed: whether the input is typed on this terminal."""
+    terminal_line = TerminalLine(command, progress, color, typed)
+    with suppress(OSError):
+        terminal_line(False)
+    return Display(terminal_line, DRAWN_EVERY)
 
 
 class TerminalLine:
-    """Draws the last line of the terminal, in turns with the other stages of a pipe."""
+    """Draws the last line of the terminal, in turns with the other stages of a pipe.
 
-    def __init__(self, command: str, progress: Progress, color: bool) -> None:
-        self.command, self.progress, self.color = command, progress, color
-        self._looked = self._until = 0.0
-        self._holds = self._drew = False
-        self._terminal = -1
+    A stage that waits for its first input draws nothing and leaves its turns to the others. While the input is typed on
+    the terminal no stage draws: the one that reads it keeps the turn. A command in the background draws nothing, since
+    the line belongs to the shell.
+    """
+
+    def __init__(self, command: str, progress: Progress, color: bool, typed: bool) -> None:
+        self.command, self.progress, self.color, self.typed = command, progress, color, typed
+        self._kept = self._until = 0.0
+        self._has_turn = self._drew = False
+        self._terminal: int | None = None
         with suppress(OSError):  # an open file of its own, since a lock belongs to the open file
             self._terminal = os.open(os.ttyname(sys.stderr.fileno()), os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
 
     def __call__(self, last: bool) -> None:
-        """Draw, or empty the line at the end."""
+        """Draw if it is the turn of this stage; at the end empty the line."""
         if last:
-            if self._drew:
+            if self._drew and (self._has_turn or self._take_turn()):
                 _write(CLEAR)
-            if self._terminal >= 0:
+            if self._terminal is not None:
                 os.close(self._terminal)
             return
         now = monotonic()
-        look = self.progress.look(now, keep=now - self._looked >= 1)
-        self._looked = now if now - self._looked >= 1 else self._looked
-        if not self._may_draw(now):
+        keep = now - self._kept >= 1
+        self._kept = now if keep else self._kept
+        state = self.progress.state(now, keep)
+        typing = self.typed and state.input_open
+        waiting = state.input_open and not state.seconds and not typing
+        if waiting or not self._may_draw(now, typing) or typing:
             return
-        cells = 80
-        with suppress(OSError):
-            cells = os.get_terminal_size(sys.stderr.fileno()).columns or 80
-        head, bar, rest = (printable(part) for part in line(self.command, self.progress, look, cells - 1))
-        _write(f"{CLEAR}{head}{click.style(bar, fg='cyan') if self.color else bar}{rest}\r")
+        cells = os.get_terminal_size(sys.stderr.fileno()).columns or 80
+        head, bar, rest = (printable(part) for part in line(self.command, self.progress, state, cells - 1))
+        _write(f"{CLEAR}{head}{click.style(bar, fg='cyan') if self.color and bar else bar}{rest}\r")
+        self._drew = True
 
-    def _may_draw(self, now: float) -> bool:
+    def _may_draw(self, now: float, typing: bool) -> bool:
         """Whether it is the turn of this stage. After its turn it lets one look pass, in which another stage begins."""
-        if self._terminal < 0:
-            self._drew = True
-            return True
-        if self._holds and now >= self._until:
-            fcntl.flock(self._terminal, fcntl.LOCK_UN)
-            self._holds = False
+        if self._has_turn and (now >= self._until or not _in_foreground()) and not typing:
+            self._end_turn()
             return False
-        if not self._holds:
-            try:
-                fcntl.flock(self._terminal, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:  # the turn of another stage
-                return False
-            self._holds = self._drew = True
+        if not self._has_turn and _in_foreground() and self._take_turn():
             self._until = now + TURN
+        return self._has_turn
+
+    def _take_turn(self) -> bool:
+        with suppress(OSError):  # the turn of another stage
+            if self._terminal is not None:
+                fcntl.flock(self._terminal, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._has_turn = True
+        return self._has_turn
+
+    def _end_turn(self) -> None:
+        if self._terminal is not None:
+            fcntl.flock(self._terminal, fcntl.LOCK_UN)
+        self._has_turn = False
+
+
+def _in_foreground() -> bool:
+    """Whether this process is in the foreground of the terminal, as far as that can be told."""
+    try:
+        return os.tcgetpgrp(sys.stderr.fileno()) == os.getpgrp()
+    except OSError:  # not the terminal that controls this process
         return True
 
 

@@ -5,12 +5,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-from mlmglauber.commands.shared.progress import Progress, Reach
+from mlmglauber.commands.shared.progress import InputLength, Progress
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.printable import printable
 
 CLEAR = "\r\x1b[2K"
-"""Empties the line of the cursor, where a stage of the pipe may have drawn its progress."""
+"""Empties the line of the cursor, on which a stage of the pipe may have drawn its progress."""
 
 
 class Reporter:
@@ -19,12 +19,15 @@ class Reporter:
     def __init__(self, command: str, quiet: bool, verbose: int, progress: str | None, color: bool) -> None:
         """progress: bar, json or none; None for a bar where stderr is a terminal and -q is not given."""
         self.command, self.quiet, self.verbose, self.color = command, quiet, verbose, color
-        self.terminal = sys.stderr.isatty()
-        draws = self.terminal and os.environ.get("TERM") != "dumb"
-        asked = progress or ("bar" if draws and not quiet else "none")
-        self.progress = {"bar": "terminal" if draws else "log", "json": "json"}.get(asked)
+        self.on_terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        """Whether standard error is a terminal on which a line can be emptied and drawn again."""
+        self.clear = CLEAR if self.on_terminal else ""
+        """What empties the line that a stage of the pipe may have drawn on the terminal."""
+        asked = progress or ("bar" if self.on_terminal and not quiet else "none")
+        self.progress = {"bar": "terminal" if self.on_terminal else "log", "json": "json"}.get(asked)
         """The form of progress: terminal, log, json; None for no progress."""
-        self._draws = self.progress == "terminal"
+        self.typed = False
+        """Whether the input is typed on the terminal, where no line may be drawn meanwhile."""
         self.bad_records = 0
         self.limit_exceeded = False
         """Whether --fail-above found a value above its limit: the command then ends with status 1."""
@@ -62,8 +65,7 @@ class Reporter:
 
     def _write(self, text: str) -> None:
         with suppress(OSError):  # if standard error is closed or its disk is full, the records are still written
-            clear = CLEAR if self.progress == "terminal" else ""
-            print(f"{clear}{self.command}: {printable(text)}", file=sys.stderr, flush=True)
+            print(f"{self.clear}{self.command}: {printable(text)}", file=sys.stderr, flush=True)
 
     def _traceback(self, error: BaseException) -> None:
         import traceback
@@ -73,29 +75,28 @@ class Reporter:
             print(*map(printable, lines), sep="\n", file=sys.stderr, flush=True)
 
     def end_bar(self) -> None:
-        """Leave the terminal to the records that are written to it: end the progress line, and draw none from here on.
-
-        Another stage of the pipe may have drawn on the line of the cursor, so it is emptied.
-        """
-        if not self._draws:
-            return
-        if self._stop is not None:
-            self._stop()
-        self.progress = None
-        with suppress(OSError):
-            print(CLEAR, end="", file=sys.stderr, flush=True)
+        """Leave the terminal to the records that are written to it: end the progress line, and draw none again."""
+        if self.progress == "terminal":
+            self.progress = None
+            if self._stop is not None:
+                self._stop()
 
     @contextmanager
     def bar(self, unit: str, total: float | None = None, label: str = "",
-            reach: Callable[[], Reach | None] = lambda: None) -> Iterator[Progress]:
+            input_length: Callable[[], InputLength | None] | None = None) -> Iterator[Progress]:
         """The progress of some work, shown as --progress asks: the command sets its counts. See Progress."""
-        progress = Progress(unit, label, total, reach)
+        progress = Progress(unit, label, total, input_length)
         if self.progress is None:
             yield progress
             return
-        from mlmglauber.commands.shared.progress_display import display
+        from mlmglauber.commands.shared import progress_display
 
-        self._stop = display(self.progress, self.command, progress, self.color).stop
+        if self.progress == "terminal":
+            display = progress_display.show_on_terminal(self.command, progress, self.color, self.typed)
+        else:
+            show = progress_display.show_json if self.progress == "json" else progress_display.show_log
+            display = show(self.command, progress)
+        self._stop = display.stop
         try:
             yield progress
         finally:

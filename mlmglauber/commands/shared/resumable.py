@@ -3,15 +3,16 @@
 import os
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import TEXTS, report_checks, size_of
+from mlmglauber.commands.shared.line_size import Size, StateSizes
 from mlmglauber.commands.shared.options import TABLE_FORMS, ChainOptions
-from mlmglauber.commands.shared.progress import Progress, Reach
+from mlmglauber.commands.shared.progress import InputLength, Progress
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.randomness import drawn_seed
 from mlmglauber.models.conditionals import TextModel
@@ -27,7 +28,9 @@ JobT = TypeVar("JobT", bound="ChainJob")
 
 
 class Planned(Protocol):
-    """A chain, or a group of coupled chains, whose steps are planned."""
+    """A chain of n sites, or a group of coupled chains, whose steps are planned."""
+
+    sites: int
 
     def plan(self, start: int, count: int) -> Any:
         """The sites and uniforms of so many steps."""
@@ -35,12 +38,17 @@ class Planned(Protocol):
 
 
 class Cost(NamedTuple):
-    """The work of one job: its chains, and (at least, at most) steps, conditionals and records."""
+    """What --dry-run adds up over jobs: chains of n sites, steps, records and their size, each at least and at most.
 
+    depth: maximum number of steps that have to wait for each other, those of one chain; its chains make them together.
+    """
+
+    n: int
     chains: int
+    depth: int
     steps: tuple[int, int]
-    conditionals: tuple[int, int]
     records: tuple[int, int]
+    size: Size
 
 
 class ChainJob(Protocol):
@@ -55,17 +63,22 @@ class ChainJob(Protocol):
     sink: Sink
 
     @property
-    def walker(self) -> Planned:
-        """What draws the random numbers of the steps: a chain, or a group of coupled chains."""
-        ...
-
-    def cost(self) -> Cost:
-        """The work, at least and at most, for --dry-run."""
+    def steps(self) -> int:
+        """Number of steps that need no more work: `work` at the end, however it ended."""
         ...
 
     @property
-    def steps(self) -> int:
-        """Number of steps that need no more work: `work` at the end, however it ended."""
+    def depth(self) -> float:
+        """Number of steps made that had to wait for each other: those of one chain."""
+        ...
+
+    @property
+    def planned(self) -> Planned:
+        """What draws the random numbers of the steps: a chain, or a group of coupled chains."""
+        ...
+
+    def cost(self, sizes: StateSizes) -> Cost:
+        """The work for --dry-run."""
         ...
 
 
@@ -97,6 +110,8 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
         self.seed = drawn_seed() if seed is None else seed
         self.options: OptionsT = replace(options, seed=self.seed)
         self.order = InOrder(self.output)
+        self.passed = self.order
+        """Where records that are passed on stand among the answers; --dry-run counts them apart."""
 
     def __enter__(self) -> Self:
         return self
@@ -141,30 +156,34 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
     """What the jobs are called in the progress: texts or pairs."""
     counts = True
     """Whether the engine counts its steps: the plain one does not."""
-    conditionals_how: str
-    """How --dry-run bounds the conditionals of the jobs."""
 
-    def reach(self) -> Reach | None:
-        """How much of the input is read; None while it is not known."""
-        return self.io.reach()
+    def input_length(self) -> InputLength | None:
+        """How long the input is; None while that is not known."""
+        return self.io.input_length()
 
     def run_jobs(self, progress: Progress) -> None:
         """Run the jobs of the whole input, as many together as have room; count their steps in `progress`."""
-        self.progress, progress.reach = progress, self.reach
+        self.progress, progress.input_length = progress, self.input_length
         in_work: deque[JobT] = deque()
-        while True:
-            while self.has_room(in_work):
-                job = self.next_job(wait=not in_work)
-                if job is None:
-                    break
-                progress.plan(job.work, job.resumed)
-                in_work.append(job)
-            if not in_work:
-                break
+        while self.admit(in_work, lambda job: progress.plan(job.work, job.resumed)):
             self.step(in_work)
-            while in_work and in_work[0].finished:
-                self._end(in_work.popleft().work)
+            self.retire(in_work)
             self._count(in_work)
+
+    def admit(self, in_work: deque[JobT], begin: Callable[[JobT], None], wait: bool = False) -> bool:
+        """Add jobs while they have room; whether any is in work.
+
+        begin: called with each job that is added. wait: whether to wait for input also while jobs are in work.
+        """
+        while self.has_room(in_work) and (job := self.next_job(wait or not in_work)) is not None:
+            begin(job)
+            in_work.append(job)
+        return bool(in_work)
+
+    def retire(self, in_work: deque[JobT]) -> None:
+        """Remove the first jobs, as far as they are finished."""
+        while in_work and in_work[0].finished:
+            self._end(in_work.popleft().work)
 
     def skip_job(self, work: int) -> None:
         """Count a job that the resumed file holds."""
@@ -208,7 +227,7 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
             self.passed_on += 1
             self.io.pass_on(record)
             if write and self.passed_on > self.passed_on_before:
-                sink = self.order.open()
+                sink = self.passed.open()
                 sink.write(record)
                 sink.close()
             return None

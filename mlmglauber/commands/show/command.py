@@ -52,7 +52,7 @@ GROUPS = (
 def show(io: Filter, options: ShowOptions) -> None:
     """Write the lines of each record as it comes, or follow the chains in place."""
     from mlmglauber.commands.show.lines import Form, LineWriter, Place
-    from mlmglauber.commands.show.output import draws_over, terminal_width
+    from mlmglauber.commands.show.output import terminal_width
 
     _check(io, options)
     descriptor = sys.stdout.fileno()
@@ -66,8 +66,7 @@ def show(io: Filter, options: ShowOptions) -> None:
         follow(io, color, options.fps or FPS)
     else:
         form = Form.LOG if options.log else Form.DIFF if options.diff else Form.TEXT
-        place = Place(terminal, color, terminal and draws_over(descriptor))
-        _write_lines(io, LineWriter(form, place, lambda: terminal_width(descriptor)))
+        _write_lines(io, LineWriter(form, Place(terminal, color), lambda: terminal_width(descriptor)))
     if not io.types["state"] and not io.types["trap"] and not io.types["None"]:
         io.report_missing(*STATES)
 

@@ -10,8 +10,6 @@ from mlmglauber.stream.records import Record, is_input
 
 STEP = 6
 """Digits of a step that leave the texts of a terminal in one column."""
-CLEAR = "\r\x1b[2K"
-"""Empties the line of the cursor, where a command before this one in the pipe may have drawn its progress."""
 
 
 class Form(Enum):
@@ -24,11 +22,10 @@ class Form(Enum):
 
 class Place(NamedTuple):
     """Where lines go. terminal: whether they are broken at its width and grouped by chain; color: whether words are
-    coloured; clear: whether another process may have drawn on the line of the cursor."""
+    coloured."""
 
     terminal: bool
     color: bool
-    clear: bool = False
 
 
 def shows(record: Record) -> bool:
@@ -119,8 +116,7 @@ class LineWriter:
 
     def _written(self, pieces: Sequence[Piece], indent: int) -> str:
         width = self.width() if self.place.terminal else None
-        clear = CLEAR if self.place.clear else ""
-        return "".join(f"{clear}{painted(line, self.place.color)}\n" for line in broken(pieces, width, indent))
+        return "".join(f"{painted(line, self.place.color)}\n" for line in broken(pieces, width, indent))
 
 
 def _heading(chain: str, tau: str, n: int) -> list[Piece]:

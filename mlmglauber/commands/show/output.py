@@ -19,19 +19,13 @@ def terminal_width(descriptor: int) -> int:
         return 80
 
 
-def draws_over(descriptor: int) -> bool:
-    """Whether other processes of the pipe may draw their progress on the terminal of this file descriptor."""
-    return os.isatty(descriptor) and os.isatty(2) and os.environ.get("TERM") != "dumb"
-
-
 class ShownOutput(Output):
     """Shows states on a terminal as mlm-show does, in the place of their records; other records are not shown."""
 
     def __init__(self, output: BufferedOutput, color: bool) -> None:
         super().__init__(output.path)
         self._output = output
-        place = Place(True, color, draws_over(output.descriptor))
-        self._writer = LineWriter(Form.TEXT, place, lambda: terminal_width(output.descriptor))
+        self._writer = LineWriter(Form.TEXT, Place(True, color), lambda: terminal_width(output.descriptor))
 
     def write_line(self, line: bytes) -> None:
         record = orjson.loads(line)

@@ -16,6 +16,8 @@ OCTAVE = 128
 """Number of steps of the ladder for a doubling of tau; one step is 0.54 %."""
 LOWEST, HIGHEST = -4 * OCTAVE, 8 * OCTAVE
 """Ends of the ladder: tau = 1/16 and 256."""
+MOST = 1 + (HIGHEST - LOWEST) // OCTAVE + 3 * (OCTAVE.bit_length() - 1)
+"""Maximum number of temperatures at which influences are computed: every octave, and a bisection for each alpha."""
 GRID = OCTAVE // 2
 """Number of steps between temperatures (half an octave) where there is no memory for the conditionals."""
 

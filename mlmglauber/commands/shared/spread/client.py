@@ -60,12 +60,14 @@ def run_on_workers(io: Filter, function: Function, options: Options, spread: Spr
         if not workers():
             io.reporter.warn(f"--dask {address}: no worker has connected yet; waiting for one")
         job = _Job(io, function, options, client, resources)
+        progress.plan(len(first.lines))
         job.submit(first)
         while True:
             while job.room(workers()):
                 block = blocks.next(wait=job.idle)
                 if block is None:
                     break
+                progress.plan(len(block.lines))
                 job.submit(block)
             if job.idle:
                 break
@@ -102,6 +104,7 @@ class _Blocks:
                 before = self.count
             else:
                 break
+        self.io.count = self.count
         return Block(lines, before, self.first, tuple(self.runs.records.values())) if lines else None
 
     def _is_new(self, line: Line) -> bool:
