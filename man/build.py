@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from mlmglauber.commands.shared.dry_run import ESTIMATE
 from mlmglauber.commands.shared.modes import ModeCommand
 from mlmglauber.stream.errors import ExitStatus
 
@@ -64,6 +65,24 @@ With
 all digits are written, an interval in three columns, a share from 0 to 1, and nothing for what is not known; several
 tables are one, told apart by its first column,
 .Va table .
+"""
+DRY_RUN = """\
+.Ss Estimates
+With
+.Fl -dry-run
+a table in the place of records says what a run of this input would do, at least and at most.
+The input is read to its end, the model is opened, and the first batches of the work are done for about two seconds.
+Nothing of them is written, and no file is made or changed.
+.Pp
+The counts hold for every run.
+Those of bytes let each number have as few or as many digits as a number can have; without records, under
+.Fl -summary ,
+they are left out.
+The seconds follow from the times of the batches, with a margin of one half.
+They hold as long as the machine is about as busy during the run as it is now, and as long as neither the writer of the
+input nor the reader of the output is the slower one.
+.Bl -tag -width Ds
+%s.El
 """
 DEATHS = [(141, "The reader of standard output has gone; nothing is reported."),
           (143, "Ended by SIGTERM; the lines written before are whole.")]
@@ -142,6 +161,13 @@ def tables(name: str) -> str:
     return text
 
 
+def estimate(options: list[click.Option]) -> str:
+    """What --dry-run writes: a subsection at the end of OUTPUT, or nothing."""
+    if not any(option.name == "dry_run" for option in options):
+        return ""
+    return DRY_RUN % "".join(f".It {quoted(column.heading)}\n{escape(column.meaning)}\n" for column in ESTIMATE.columns)
+
+
 def quoted(text: str) -> str:
     """A text as one argument of a macro."""
     text = text.replace("\\", "\\e").replace('"', '""')
@@ -163,7 +189,8 @@ def page(name: str, purpose: str) -> str:
         "ENVIRONMENT": ".Bl -tag -width Ds\n" + "".join(
             f".It Ev {variable}\n{text}\n" for variable, text in sorted(environment.items())) + ".El\n",
     }
-    parts = parts.replace(".Sh ENVIRONMENT\n", f"{tables(name)}.Sh ENVIRONMENT\n")
+    estimates = estimate(options)
+    parts = parts.replace(".Sh ENVIRONMENT\n", f"{tables(name)}{estimates}.Sh ENVIRONMENT\n")
     for section, text in body.items():
         parts = parts.replace(f".Sh {section}\n", f".Sh {section}\n{text}")
     others = [other for other in COMMANDS if other != name]

@@ -9,7 +9,8 @@ from in_process import answer
 
 from mlmglauber.commands.shared import dry_chains, dry_run
 from mlmglauber.commands.shared.dry_run import MARGIN, Bounds, Timing
-from mlmglauber.commands.shared.line_size import Size, line_size
+from mlmglauber.commands.shared.line_size import NONE, Size, line_size
+from mlmglauber.commands.shared.resumable import Cost
 
 pytestmark = [pytest.mark.in_process, pytest.mark.usefixtures("tables")]
 TEXTS = b"a b\nc c\na a\nb c\nc a\nb b\n"
@@ -224,27 +225,25 @@ def test_the_trial_gives_the_bounds_of_the_time():
     timing = Timing(Clock())
     timing._start, timing._batches = 10.0, [(1.0, 8.0), (2.0, 8.0), (4.0, 8.0)]
     row = timing.bounds({8: 10}, {8: 20}, "unit", more=5)
-    assert row[:3] == Bounds("seconds", 10 * 2 / MARGIN, (10 + 20 * 4 + 5) * MARGIN)[:3]
+    assert row[:3] == Bounds("seconds", (10 + 10 * 2) / MARGIN, (10 + 20 * 4 + 5) * MARGIN)[:3]
     longer = timing.bounds({16: 10}, {16: 20}, "unit")
-    assert longer[1:3] == (10 * 2 / MARGIN, (10 + 20 * 4 * 2) * MARGIN)
+    assert longer[1:3] == ((10 + 10 * 2) / MARGIN, (10 + 20 * 4 * 2) * MARGIN)
     shorter = timing.bounds({4: 10}, {4: 20}, "unit")
-    assert shorter[1:3] == (10 * 2 / 2 / MARGIN, (10 + 20 * 4) * MARGIN)
+    assert shorter[1:3] == ((10 + 10 * 2 / 2) / MARGIN, (10 + 20 * 4) * MARGIN)
 
 
 def test_the_time_of_rounds():
-    """Rounds of r jobs take 0.1 + 0.01 r seconds; each of the jobs makes a step of a round."""
-    from mlmglauber.commands.shared.dry_chains import _Trial
-    from mlmglauber.commands.shared.line_size import NONE
-    from mlmglauber.commands.shared.resumable import Cost
-
-    trial = _Trial(start=0.0, rounds=9, jobs=4, length=8, alone=0.11, together=0.14, pace=1.0, planned=0.0, speed=0)
+    """Rounds of r jobs wait 0.1 + 0.01 r seconds, and a step of a job takes 0.001 s beside that."""
+    trial = dry_chains._Trial(start=3.0, rounds=9, first=4, jobs=4, length=8, alone=0.11, together=0.14, own=0.001,
+                              pace=1.0, planned=0.0, speed=0)
     costs = [Cost(8, 1, depth, (depth, depth), (1, 1), NONE) for depth in (100, 50, 50, 50)]
-    assert trial.seconds(costs, True) == pytest.approx(MARGIN * (0.1 * 100 + 0.01 * 250))
-    more = costs * 2
-    real = 0.1 * 150 + 0.01 * 500  # at best four are in work at any time
-    assert trial.seconds(more, False) >= MARGIN * real
-    slow = trial._replace(pace=0.5)
-    assert slow.seconds(costs, True) == pytest.approx(2 * MARGIN * (0.1 * 100 + 0.01 * 250))
+    real = 3 + 0.1 * 100 + (0.01 + 0.001) * 250
+    assert trial.seconds(costs) == pytest.approx(MARGIN * real)
+    real = 3 + 0.1 * 150 + (0.01 + 0.001) * 500  # at best: four jobs are in work as long as there are others
+    assert MARGIN * real <= trial.seconds(costs * 2) <= 2 * MARGIN * real
+    assert trial._replace(pace=0.5, start=0.0).seconds(costs) == pytest.approx(2 * MARGIN * (0.1 * 100 + 0.011 * 250))
+    longer = [cost._replace(n=24) for cost in costs]
+    assert trial._replace(start=0.0).seconds(longer) == pytest.approx(3 * MARGIN * (0.1 * 100 + 0.011 * 250))
 
 
 @pytest.mark.parametrize("record", [

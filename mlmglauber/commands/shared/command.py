@@ -68,7 +68,7 @@ def _shared_options(name: str) -> list[click.Parameter]:
         click.Option(["-v", "--verbose"], count=True, help="Write tracebacks with errors."),
         click.Option(["--progress"], flag_value="bar",
                      help="Show progress on standard error; by default on a terminal. --progress=json writes a line of "
-                          "JSON a second for other programs."),
+                          "JSON a second for other programs: see mlm-records(5)."),
         click.Option(["--no-progress", "progress"], flag_value="none", help="Show no progress."),
         click.Option(["--progress-bar", "progress"], flag_value="bar", hidden=True),
         click.Option(["--progress-json", "progress"], flag_value="json", hidden=True),

@@ -54,53 +54,55 @@ def _estimate(run: AnyRun, other: CountedOutput) -> list[Bounds]:
     trial = _trial(run, begin)
     if trial is None:
         return []
-    all_at_once = True
     while (job := run.next_job(wait=True)) is not None:
-        all_at_once = False
         begin(job)
         job.sink.close()
     chains, size = sum(cost.chains for cost in costs), sum((cost.size for cost in costs), NONE)
     least, most = (sum(cost.steps[end] for cost in costs) for end in (0, 1))
     records = sum(cost.records[0] for cost in costs), sum(cost.records[1] for cost in costs)
-    how = f"{trial.rounds} rounds timed; at most with {trial.start:.1f} s before the first one"
+    how = f"{trial.start:.1f} s before the first round; rounds timed: {trial.rounds}"
     if trial.speed:
         how += f"; {clock(most / trial.speed)} at the speed of these rounds"
     return [Bounds(run.jobs_name, len(costs), len(costs)), Bounds("chains", chains, chains),
             Bounds("steps", least, most),
-            Bounds("seconds", least * trial.planned / MARGIN, trial.seconds(costs, all_at_once), how),
+            Bounds("seconds", (trial.start + least * trial.planned) / MARGIN, trial.seconds(costs), how),
             *output_bounds(other, records, size)]
 
 
 class _Trial(NamedTuple):
     """What the trial measured.
 
-    start: seconds before its first round. rounds: number of rounds. jobs: mean number of jobs in work. length: mean
-    number of tokens of their texts. alone, together: seconds of a round of one job and of all, in the slowest part of
-    the trial. pace: steps that a chain makes in a round, at most 1, in the part where they are fewest. planned: seconds
-    to draw the random numbers of a step. speed: steps a second of all chains, 0 where no round was timed.
+    start: seconds before its first round. rounds: number of rounds. first: number of jobs in its first round. jobs,
+    length: mean number of jobs in work, and of tokens of their texts. alone, together: seconds for which a chain waits
+    in a round of one job and of all, in the slowest part of the trial. own: seconds of a step of all chains of a job
+    beside this waiting. pace: steps that a chain makes in a round, at most 1, in the part where they are fewest.
+    planned: seconds to draw the random numbers of a step. speed: steps a second of all chains, 0 where that was not
+    timed.
     """
 
     start: float
     rounds: int
+    first: int
     jobs: float
     length: float
     alone: float
     together: float
+    own: float
     pace: float
     planned: float
     speed: float
 
-    def seconds(self, costs: Sequence[Cost], all_at_once: bool) -> float:
-        """Maximum time of a run: a round of r jobs takes a + b r seconds, and each step of a chain takes a round.
+    def seconds(self, costs: Sequence[Cost]) -> float:
+        """Maximum time of a run: in a round of r jobs chains wait a + b r seconds, and each step takes a round.
 
         While further jobs wait for room, as many are in work as in the trial; after that there are no more rounds than
-        the longest job needs. all_at_once: whether all jobs were in work from the beginning.
+        the longest job needs.
         """
         each = max(0.0, self.together - self.alone) / (self.jobs - 1) if self.jobs > 1 else 0.0
         common = max(0.0, self.alone - each)
         rounds = [cost.depth / self.pace * max(1.0, cost.n / self.length) for cost in costs]
-        one_after_another = max(rounds) + (0 if all_at_once else sum(rounds) / self.jobs)
-        return MARGIN * (self.start + common * one_after_another + each * sum(rounds))
+        one_after_another = max(rounds) + (sum(rounds) / self.jobs if len(costs) > self.first else 0)
+        return MARGIN * (self.start + common * one_after_another + (each + self.own) * sum(rounds))
 
 
 class _Round(NamedTuple):
@@ -124,7 +126,7 @@ def _trial(run: AnyRun, begin: Callable[[ChainJob], None]) -> _Trial | None:
     lengths: list[int] = []
     if not run.admit(in_work, begin, wait=True):
         return None
-    started, planned = perf_counter(), _planning(in_work[0])
+    first, started, planned = len(in_work), perf_counter(), _planning(in_work[0])
     while in_work and _goes_on(started, SECONDS, rounds):
         if working := [job for job in in_work if not job.finished]:
             lengths += [job.planned.sites for job in working]
@@ -140,12 +142,14 @@ def _trial(run: AnyRun, begin: Callable[[ChainJob], None]) -> _Trial | None:
     for job in in_work:
         job.sink.close()
     if not rounds:  # no job has a step
-        return _Trial(started - run.io.began, 0, 1, 1, 0.0, 0.0, 1.0, planned, 0.0)
+        return _Trial(started - run.io.began, 0, first, 1, 1, 0.0, 0.0, 0.0, 1.0, planned, 0.0)
     timed = rounds[1:] or rounds
     pace = min(sum(each.depth for each in part) / sum(each.jobs for each in part) for part in _parts(timed))
-    together = _slowest(timed)
-    return _Trial(started - run.io.began, len(rounds) + len(alone), sum(each.jobs for each in timed) / len(timed),
-                  sum(lengths) / len(lengths), _slowest(alone) if alone else together, together,
+    together = _waiting(timed)
+    return _Trial(started - run.io.began, len(rounds) + len(alone), first,
+                  sum(each.jobs for each in timed) / len(timed), sum(lengths) / len(lengths),
+                  _waiting(alone) if alone else together, together,
+                  sum(each.seconds - each.waited for each in timed) / max(1, sum(each.depth for each in timed)),
                   max(1e-3, min(1.0, pace)), planned,
                   sum(each.steps for each in timed) / sum(each.seconds for each in timed) if len(rounds) > 1 else 0.0)
 
@@ -165,18 +169,15 @@ def _round(run: AnyRun, jobs: Sequence[ChainJob]) -> _Round:
     run.step(jobs)
     seconds = perf_counter() - begin
     waited, steps, depth, answered = (now - then for now, then in zip(counts(), before, strict=True))
+    if not run.counts:  # every step waits
+        waited, answered = seconds, steps
     return _Round(seconds, waited, len(jobs), int(steps), depth, int(answered))
 
 
-def _slowest(rounds: Sequence[_Round]) -> float:
-    """Seconds of a round in which each chain makes one step, for which it waits, in the slowest part of the rounds.
-
-    A round in which chains find their conditionals in the cache makes more steps, which take as long as others apart
-    from the waiting.
-    """
-    own = sum(each.seconds - each.waited for each in rounds) / max(1, sum(each.depth for each in rounds))
+def _waiting(rounds: Sequence[_Round]) -> float:
+    """Seconds for which chains wait for the model in a round in which they do, in the slowest part of the rounds."""
     waiting = [each for each in rounds if each.answered] or rounds
-    return max(sum(each.waited + own * each.jobs for each in part) / len(part) for part in _parts(waiting))
+    return max(sum(each.waited for each in part) / len(part) for part in _parts(waiting))
 
 
 def _parts(rounds: Sequence[_Round]) -> list[Sequence[_Round]]:

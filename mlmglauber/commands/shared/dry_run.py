@@ -18,7 +18,7 @@ from mlmglauber.stream.output import Output
 
 SECONDS = 2.0
 """Time for which a command does its work to measure it."""
-MARGIN = 1.25
+MARGIN = 1.5
 """Factor by which a run may be faster than the fastest of the timed batches, and slower than the slowest one, its
 start included."""
 
@@ -82,9 +82,9 @@ class Timing:
         high = sum(count * max(price * max(1.0, n / length) for price, length in timed) for n, count in most.items())
         prices = [1e3 * price for price, _ in timed]
         start = 0.0 if self._start is None else self._start - self._io.began
-        how = (f"{min(prices):.2g} to {max(prices):.2g} ms a {unit}, batches timed: {len(prices)}; at most with "
-               f"{start:.1f} s before the first one")
-        return Bounds("seconds", low / MARGIN, (start + high + more) * MARGIN, how)
+        how = (f"{start:.1f} s before the first batch; {min(prices):.2g} to {max(prices):.2g} ms a {unit}, batches "
+               f"timed: {len(prices)}")
+        return Bounds("seconds", (start + low) / MARGIN, (start + high + more) * MARGIN, how)
 
 
 def output_bounds(other: CountedOutput, records: tuple[int, int], size: Size) -> list[Bounds]:
@@ -100,10 +100,10 @@ def _cell(name: str, value: float) -> Cell:
 
 
 ESTIMATE = Table("Estimate", (
-    Column("quantity", "What is counted.", lambda row: row.name, stays=True),
-    Column("at least", "Lower bound.", lambda row: _cell(row.name, row.least), stays=True),
-    Column("at most", "Upper bound.", lambda row: _cell(row.name, row.most), stays=True),
-    Column("how", "How the bounds were found.", lambda row: sentence(row.how), stays=True),
+    Column("quantity", "What is counted; seconds are from the start of the command.", lambda row: row.name, stays=True),
+    Column("at least", "No run has less.", lambda row: _cell(row.name, row.least), stays=True),
+    Column("at most", "No run has more.", lambda row: _cell(row.name, row.most), stays=True),
+    Column("how", "How the bounds were found, and what was measured.", lambda row: sentence(row.how), stays=True),
 ))
 
 

@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from mlmglauber.commands.shared.nullable import nullable
+from mlmglauber.stream.printable import counted
 
 WINDOW = 30
 """Number of states, about one a second, over which rates are taken."""
@@ -163,7 +164,8 @@ def line(command: str, progress: Progress, state: ProgressState, cells: int) -> 
         at = f"{progress.resumed / state.total:.0%}" if state.total else short(progress.resumed)
         parts["resumed"] = f"resumed at {at}"
     if progress.finished is not None:
-        parts["finished"] = f"{progress.finished[0]} {progress.finished[1]}"
+        count, name = progress.finished
+        parts["finished"] = counted(count, name.removesuffix("s"))
     if state.input_open:
         parts["open"] = "input open"
     if progress.label:

@@ -163,7 +163,7 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
 
     def run_jobs(self, progress: Progress) -> None:
         """Run the jobs of the whole input, as many together as have room; count their steps in `progress`."""
-        self.progress, progress.input_length = progress, self.input_length
+        self.progress, progress.input_length, progress.finished = progress, self.input_length, (0, self.jobs_name)
         in_work: deque[JobT] = deque()
         while self.admit(in_work, lambda job: progress.plan(job.work, job.resumed)):
             self.step(in_work)
