@@ -25,7 +25,10 @@ needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not ins
 
 
 class Browser:
-    """One tab of Chromium. requests: the addresses that it asked for; errors: what its console and scripts complain of."""
+    """One tab of Chromium.
+
+    requests: the addresses that it asked for. errors: what its console, scripts and dialogs said.
+    """
 
     def __init__(self, folder, width=1280, height=900):
         # The browser reads its commands from descriptor 3 and answers on 4.

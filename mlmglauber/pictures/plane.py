@@ -26,7 +26,7 @@ NAMES = 5
 
 
 class PlaneState(NamedTuple):
-    """A state in the plane, with its step, its basin, its text and its drift."""
+    """A state in the plane, with its step, its basin, its text, its drift and its temperature."""
 
     step: float
     x: float
@@ -34,6 +34,7 @@ class PlaneState(NamedTuple):
     basin: str | None
     text: str
     drift: float | None
+    tau: float | None
 
     @property
     def hover(self) -> str:
@@ -70,7 +71,7 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
     text = record.get("text")
     yield (*chain, str(record.get("embedder"))), PlaneState(
         number(record, "step"), x, y, names_of(record, "basin")[0], text if isinstance(text, str) else "",
-        perhaps(record, "drift"))
+        perhaps(record, "drift"), perhaps(record, "tau"))
 
 
 def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
@@ -85,7 +86,7 @@ def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     if not states:
         return Picture([])
     notes: list[str] = []
-    names = _names(list(chains))
+    names = _names({key: found[0].tau for key, found in chains.items()})
     layers: list[Any] = _ground(states, np.stack(_columns(states), axis=1))
     layers.append(Trajectories([_trajectory(name, found) for name, found in zip(names, chains.values(), strict=True)],
                                "step (updates of one site)"))
@@ -101,11 +102,17 @@ def _trajectory(name: str, states: Sequence[PlaneState]) -> Trajectory:
                       [state.hover for state in states])
 
 
-def _names(chains: Sequence[tuple[Any, ...]]) -> list[str]:
-    """Names of chains: the id and, where several chains share it, the chain number and the run."""
-    runs = {run for run, _, _ in chains}
-    names = [f"id {name}" + (f", chain {chain}" if len({c for _, n, c in chains if n == name}) > 1 else "")
-            + (f", run {run}" if len(runs) > 1 else "") for run, name, chain in chains]
+def _names(chains: Mapping[Any, float | None]) -> list[str]:
+    """Names of chains, whose temperatures are the values: the id and, where they differ, what tells others apart.
+
+    >>> _names({("r", "0", 0): 0.5, ("r", "0", 1): 0.5, ("s", "0", 0): 2.0})
+    ['id 0, τ = 0.5, chain 0', 'id 0, τ = 0.5, chain 1', 'id 0, τ = 2, chain 0']
+    """
+    taus = set(chains.values())
+    runs = {(run, tau) for (run, _, _), tau in chains.items()}
+    names = [f"id {name}" + (f", τ = {tau:g}" if tau is not None and len(taus) > 1 else "")
+            + (f", chain {chain}" if len({c for _, n, c in chains if n == name}) > 1 else "")
+            + (f", run {run}" if len(runs) > len(taus) else "") for (run, name, chain), tau in chains.items()]
     return distinct_labels(names, 60)
 
 

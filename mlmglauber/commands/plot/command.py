@@ -26,7 +26,7 @@ PAGES = f"a page is made of the kinds {', '.join(WITH_PAGE[:-1])} and {WITH_PAGE
 DESCRIPTION = (
     "Draw records: their type decides what is drawn.\n\n"
     "Reads records of the other commands and writes one picture, a column of a paper wide, as PNG, SVG or PDF by the "
-    "suffix of FILE; -o - is PNG on standard output. -o FILE.html writes a page that can be asked: point, zoom, choose. "
+    "suffix of FILE; -o - is PNG on standard output. FILE.html is an interactive page for a browser. "
     "Large inputs are thinned evenly, so memory is bounded."
 )
 

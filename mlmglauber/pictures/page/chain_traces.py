@@ -10,9 +10,10 @@ from mlmglauber.pictures.page.escaping import escaped, wrapped
 from mlmglauber.pictures.page.layout import Place
 from mlmglauber.pictures.page.scales import ColorScale
 from mlmglauber.pictures.page.traces import MARKS, DrawnTraces, Trace, numbers
-from mlmglauber.pictures.palette import TIME, category
+from mlmglauber.pictures.palette import CATEGORIES, TIME, category
 from mlmglauber.pictures.panel import shortened, some
 from mlmglauber.pictures.trajectories import Trajectories, Trajectory
+from mlmglauber.pictures.trajectory_layers import CHAINS
 
 NAMED = 40
 """Maximum number of chains with a name of their own in the legend."""
@@ -21,18 +22,22 @@ NAME = 40
 STOPS = 200
 """Maximum number of steps at which the slider stops."""
 CHAIN, ENDS = "chain", "ends"
-"""Marks for the page's script: the trace of a chain, and of its first and last state."""
+"""Marks for the page's script: the trace of a chain, and of its last and first state."""
+LAST = ("diamond", "triangle-up", "pentagon", "star", "hexagram", "cross")
+"""Symbols of last states: one for as many chains as there are colours, then the next one."""
+OPACITY = 0.5
+"""Of the lines of more than a few chains."""
 
 
 def chains(layer: Trajectories, place: Place) -> DrawnTraces:
-    """Two traces for each chain: its states, coloured by step, and its first and last one."""
+    """Two traces for each chain: its states, coloured by step, and its last and first one."""
     found = [_distinct(chain) for chain in layer.chains]
     count = sum(len(kept) for kept in found)
     notes = []
     if count > MARKS:
         found = [some(kept, max(2, len(kept) * MARKS // count)) for kept in found]
-        notes.append(f"plane: {sum(map(len, found)):,} of {count:,} states are drawn on the page, an even choice of each "
-                     "chain")
+        notes.append(f"plane: {sum(map(len, found)):,} of {count:,} states are drawn on the page, evenly chosen in "
+                     "each chain")
     if len(found) > NAMED:
         notes.append(f"plane: the last {len(found) - NAMED + 1} chains are chosen together in the legend of the page")
     steps = np.concatenate([chain.steps for chain in layer.chains])
@@ -57,7 +62,7 @@ def _distinct(chain: Trajectory) -> list[int]:
 
 
 def _traces(k: int, chain: Trajectory, kept: Sequence[int], place: Place, count: int) -> list[Trace]:
-    color = category(k).color
+    color, symbol = category(k).color, LAST[min(k // len(CATEGORIES), len(LAST) - 1)]
     alone = count <= NAMED or k < NAMED - 1
     name = escaped(shortened(chain.name, NAME) if alone else "other chains")
     group: dict[str, Any] = place.axes | {
@@ -67,16 +72,25 @@ def _traces(k: int, chain: Trajectory, kept: Sequence[int], place: Place, count:
              for first, last in pairwise([*kept, len(chain.steps)])]
     states = group | {
         "mode": "lines+markers", "meta": CHAIN, "x": numbers(chain.x[kept]), "y": numbers(chain.y[kept]),
-        "hovertext": hover, "showlegend": alone or k == NAMED - 1,
-        "line": {"color": color, "width": 1}, "marker": {"size": 6, "color": numbers(chain.steps[kept]),
-                                                         "coloraxis": "coloraxis", "line": {"width": 0}}}
-    ends = [kept[0], kept[-1]]
+        "hovertext": hover, "showlegend": False,
+        "line": {"color": _faint(color) if count > CHAINS else color, "width": 1},
+        "marker": {"size": 6, "color": numbers(chain.steps[kept]), "coloraxis": "coloraxis", "line": {"width": 0}}}
+    ends = [kept[-1], kept[0]]
     marks = group | {
         "mode": "markers", "meta": ENDS, "x": numbers(chain.x[ends]), "y": numbers(chain.y[ends]),
-        "hovertext": [hover[0], hover[-1]], "showlegend": False,
-        "marker": {"size": [10, 13], "symbol": ["square", "diamond"], "color": ["white", color],
-                   "line": {"color": [color, "white"], "width": [2, 1.5]}}}
+        "hovertext": [hover[-1], hover[0]], "showlegend": alone or k == NAMED - 1,
+        "marker": {"size": [13, 10], "symbol": [symbol, "square"], "color": [color, "white"], "opacity": 1,
+                   "line": {"color": ["white", color], "width": [1.5, 2]}}}
     return [states, marks]
+
+
+def _faint(color: str) -> str:
+    """A colour that lets others through.
+
+    >>> _faint("#0072B2")
+    'rgba(0,114,178,0.5)'
+    """
+    return f"rgba({','.join(str(int(color[at : at + 2], 16)) for at in (1, 3, 5))},{OPACITY})"
 
 
 def _steps(chain: Trajectory, first: int, last: int) -> str:

@@ -19,16 +19,16 @@ TITLES = {
 }
 READING = {
     "phase": "Each cell is the median meeting time at a temperature and a length, in units of n ln n; a line is the "
-             "temperature at which the median crosses a budget. Point at a cell or a mark for its numbers; choose lines "
-             "in the legend.",
+             "temperature at which the median crosses a budget. Point at a cell or a mark for its numbers. A click in "
+             "the legend hides a line or shows it again.",
     "plane": "Each point is a state, coloured by its step; a white square is the first state of a chain and the large "
              "diamond its last one up to the step of the slider. Point at a state for its text. A click in the legend "
              "hides a chain or shows it again, a double click shows it alone.",
     "spacetime": "Each row is a site of the text and time runs to the right; an orange line is a step that changes the "
                  "site's token, the colour is that of the bar below. Point at a cell for its word. Drag from left to "
                  "right to look closer: words appear where they have room.",
-    "times": "Each large mark is a median with its 95 % interval, each small one a chain or a pair. Point at a mark for "
-             "its numbers. A click in the legend hides a series or shows it again, a double click shows it alone.",
+    "times": "Each large mark is a median with its 95 % interval, each small one a chain or a pair. Point at a mark "
+             "for its numbers. A click in the legend hides a series or shows it again, a double click shows it alone.",
 }
 """What a reader does with a page, by the kind of its picture."""
 COMMON = "Drag over a part to enlarge it; a double click shows all again."
@@ -47,7 +47,8 @@ def document(picture: Picture, kind: str, notes: Sequence[str], version: str) ->
     script, plotly = _source("page.js"), get_plotlyjs()
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     page = environment.from_string(_source("page.html")).render(
-        title=printable(picture.title) or TITLES[kind], reading=READING[kind], common=COMMON, slider=len(made.stops) > 1,
+        title=printable(picture.title) or TITLES[kind], reading=READING[kind], common=COMMON,
+        slider=len(made.stops) > 1,
         notes=[printable(f"{note[:1].upper()}{note[1:]}.") for note in [*notes, *made.notes]], version=version,
         figure=_embedded(made), plotly=plotly, script=script, hashes=[_hash(plotly), _hash(script)],
         last=len(made.stops) - 1)
@@ -68,7 +69,7 @@ def _embedded(made: PageFigure) -> str:
     from plotly.graph_objects import Figure
 
     figure = Figure({"data": made.data, "layout": {"template": {}} | made.layout})  # ValueError for what plotly lacks
-    fitted = [{"trace": trace, "texts": texts} for trace, texts in made.fitted.items()]
+    fitted = [{"trace": trace, "texts": list(map(list, texts))} for trace, texts in made.fitted.items()]
     content = orjson.dumps(figure.to_plotly_json() | {"stops": made.stops, "fitted": fitted},
                            option=orjson.OPT_SERIALIZE_NUMPY).decode()
     for character in "<>&\u2028\u2029":

@@ -29,7 +29,10 @@ def numbered(name: str, number: int) -> str:
 
 
 class Place(NamedTuple):
-    """Where a panel stands: its number from 1 on, and the shares of the height of the figure below and above its axes."""
+    """Where a panel stands: its number from 1 on, and the heights of the two ends of its axes.
+
+    Heights are shares of the height of the figure, from below.
+    """
 
     number: int
     bottom: float
@@ -87,7 +90,7 @@ def framed(panel: Panel, place: Place) -> dict[str, Any]:
     upward = _axis(panel.y) | {"anchor": x, "domain": [place.bottom, place.top]}
     if panel.square:
         upward |= {"scaleanchor": x, "scaleratio": 1}
-    parts = {f"xaxis{x[1:]}": across, f"yaxis{y[1:]}": upward}
+    parts: dict[str, Any] = {f"xaxis{x[1:]}": across, f"yaxis{y[1:]}": upward}
     if stripes is not None:
         plain = {"showgrid": False, "zeroline": False, "fixedrange": True, "ticks": "", "showline": False}
         upward |= plain
@@ -96,7 +99,8 @@ def framed(panel: Panel, place: Place) -> dict[str, Any]:
             names = [escaped(name) for name in stripes.right]
             parts[f"yaxis{2 * place.number}"] = plain | {
                 "overlaying": y, "side": "right", "range": upward["range"], "tickvals": list(range(len(names))),
-                "ticktext": names, "tickfont": SMALL, "title": {"text": RIGHT, "font": SMALL}, "anchor": x}
+                "ticktext": names, "tickfont": SMALL, "title": {"text": RIGHT, "font": SMALL, "standoff": 8},
+                "anchor": x, "automargin": True}
     above = {"x": 0, "xanchor": "left", "y": place.top, "yanchor": "bottom", "orientation": "h"}
     beside = {"x": 1.01, "xanchor": "left", "y": place.top, "yanchor": "top", "orientation": "v"}
     parts[place.legend] = (above if has_key_above(panel) else beside) | {
@@ -120,10 +124,12 @@ def bar(panel: Panel, place: Place, height: int) -> dict[str, Any]:
 
 def _axis(axis: Axis) -> dict[str, Any]:
     """An axis of plotly."""
-    made: dict[str, Any] = {"title": {"text": escaped(axis.label), "font": SMALL}, "type": "log" if axis.log else "linear",
-                            "gridcolor": GRID, "linecolor": LINE, "showline": True, "ticks": "outside", "ticklen": 4,
-                            "tickcolor": LINE, "zeroline": False, "tickfont": SMALL, "exponentformat": "power",
-                            "automargin": True}
+    made: dict[str, Any] = {
+        "title": {"text": escaped(axis.label), "font": SMALL, "standoff": 8}, "type": "log" if axis.log else "linear",
+        "gridcolor": GRID, "linecolor": LINE, "showline": True, "ticks": "outside", "ticklen": 4, "tickcolor": LINE,
+        "zeroline": False, "tickfont": SMALL, "exponentformat": "power", "automargin": True}
+    if axis.log:
+        made |= {"tickformat": "~g", "nticks": 6}
     if axis.ticks is not None:
         names = [f"{place:g}" for place in axis.ticks[0]] if axis.spaced else axis.ticks[1]
         made |= {"tickmode": "array", "tickvals": list(axis.ticks[0]), "ticktext": [escaped(name) for name in names]}

@@ -2,7 +2,8 @@
 (() => {
   const page = JSON.parse(document.getElementById("figure").textContent);
   const place = document.getElementById("picture");
-  const config = {displaylogo: false, responsive: true, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"]};
+  const config = {displaylogo: false, responsive: true,
+                  modeBarButtons: [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]]};
 
   /* Number of the steps, which ascend, that are at most `step`. */
   function count(steps, step) {
@@ -24,12 +25,12 @@
     whole.forEach((trace, k) => {
       if (trace.meta !== "chain") return;
       const shown = count(trace.marker.color, step);
-      const ends = whole[k + 1];  // the first and the last state of the chain
+      const ends = whole[k + 1];  // the last and the first state of the chain
       const last = shown - 1;
       traces.push(k, k + 1);
       for (const name of ["x", "y", "hovertext"]) {
         update[name].push(trace[name].slice(0, shown));
-        update[name].push(shown ? [ends[name][0], trace[name][last]] : []);
+        update[name].push(shown ? [trace[name][last], trace[name][0]] : []);
       }
       update["marker.color"].push(trace.marker.color.slice(0, shown), ends.marker.color);
     });

@@ -1,4 +1,4 @@
-"""Stripes as traces of plotly: cells that say their token, marks of changes, brackets of traps, words that have room."""
+"""Stripes as traces of plotly: cells that say their token, marks of changes, brackets, words that have room."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ import numpy as np
 from mlmglauber.pictures.page.escaping import escaped, wrapped
 from mlmglauber.pictures.page.layout import Place
 from mlmglauber.pictures.page.scales import ColorScale
-from mlmglauber.pictures.page.traces import DrawnTraces, FittedText, Trace, legend_entry, numbers
-from mlmglauber.pictures.palette import GREY, MARKED, PALE, STAND
+from mlmglauber.pictures.page.traces import DrawnTraces, FittedText, Trace, numbers, pale
+from mlmglauber.pictures.palette import MARKED, STAND
 from mlmglauber.pictures.panel import Values, shortened
 from mlmglauber.pictures.stripes import MARK, TRAP, Stripes, TrapBracket
 
@@ -16,8 +16,8 @@ CELLS = 120_000
 """Maximum number of cells of all stripes of a page."""
 LETTERS = 24
 """Maximum number of letters of a word in a stripe."""
-HOVER = ("<b>%{customdata[0]}</b><br>%{customdata[1]}<br>stands since step %{customdata[2]}<br>site %{y}, "
-         "%{customdata[3]}<extra></extra>")
+HOVER = ("<b>%{customdata[0]}</b><br>%{customdata[1]}<br>stands since step %{customdata[2]}"
+         "<br>%{customdata[3]}<extra></extra>")
 
 
 def stripe_traces(stripes: Stripes, place: Place, share: int) -> DrawnTraces:
@@ -29,12 +29,15 @@ def stripe_traces(stripes: Stripes, place: Place, share: int) -> DrawnTraces:
     if stripes.values.shape[1] < columns:
         notes.append(f"spacetime: {stripes.edges[1] - stripes.edges[0]:,g} steps make one column on the page")
     scale = ColorScale(STAND, *stripes.bounds, stripes.unit, stripes.log)
-    traces = [_cells(stripes, scale, place), _marks(stripes, place)]
+    cells = _cells(stripes, place)
+    values = scale.scaled(np.clip(stripes.values, *stripes.bounds))
+    traces = [cells | {"coloraxis": "coloraxis", "z": [[None if np.isnan(value) else round(value, 3) for value in row]
+                                                       for row in values.tolist()]}]
+    if stripes.missing:
+        traces.append(cells | pale(stripes.values, stripes.missing, place))
+    traces.append(_marks(stripes, place))
     if stripes.brackets:
         traces.append(_brackets(stripes, place))
-    if stripes.missing:
-        traces.append(legend_entry(stripes.missing, place, {"symbol": "square", "color": PALE, "size": 12,
-                                                            "line": {"color": GREY, "width": 1}}))
     if stripes.right:  # an axis without a trace is not drawn
         traces.append({"type": "scatter", "x": [None], "y": [None], "showlegend": False, "hoverinfo": "skip",
                        "xaxis": place.axes["xaxis"], "yaxis": f"y{2 * place.number}"})
@@ -57,7 +60,8 @@ def _halved(stripes: Stripes) -> Stripes:
                                    logps=standing.logps[:, later]))
 
 
-def _cells(stripes: Stripes, scale: ColorScale, place: Place) -> Trace:
+def _cells(stripes: Stripes, place: Place) -> Trace:
+    """The trace of the cells, without their values."""
     standing = stripes.standing
     assert standing is not None
     firsts = stripes.edges[:-1].astype(int).tolist()
@@ -65,14 +69,12 @@ def _cells(stripes: Stripes, scale: ColorScale, place: Place) -> Trace:
     steps = [f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
              for first, last in zip(firsts, lasts, strict=True)]
     words = [wrapped(word) for word in standing.words]
-    told = [[[words[token], "the first token, not drawn" if np.isnan(logp) else f"log-probability {logp:.3g} nats", since,
-              when] for token, logp, since, when in zip(*row, steps, strict=True)]
-            for row in zip(standing.tokens.tolist(), standing.logps.tolist(), standing.since.tolist(), strict=True)]
-    values = scale.scaled(np.clip(stripes.values, *stripes.bounds))
-    return place.axes | {
-        "type": "heatmap", "x": numbers(stripes.edges), "y": list(range(len(values))),
-        "z": [[None if np.isnan(value) else round(value, 3) for value in row] for row in values.tolist()],
-        "customdata": told, "hovertemplate": HOVER, "hoverongaps": True, "coloraxis": "coloraxis", "ygap": 1}
+    rows = zip(standing.tokens.tolist(), standing.logps.tolist(), standing.since.tolist(), strict=True)
+    told = [[[words[token], "the first token, not drawn" if np.isnan(logp) else f"log-probability {logp:.3g} nats",
+              f"{since:,}", f"site {site}, {when}"] for token, logp, since, when in zip(*row, steps, strict=True)]
+            for site, row in enumerate(rows)]
+    return place.axes | {"type": "heatmap", "x": numbers(stripes.edges), "y": list(range(len(told))), "ygap": 1,
+                         "customdata": told, "hovertemplate": HOVER, "hoverongaps": False}
 
 
 def _marks(stripes: Stripes, place: Place) -> Trace:

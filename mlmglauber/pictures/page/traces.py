@@ -1,6 +1,6 @@
 """The layers of a panel as traces of plotly."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +9,7 @@ from mlmglauber.pictures.layers import edges
 from mlmglauber.pictures.page.escaping import escaped, wrapped
 from mlmglauber.pictures.page.layout import Place
 from mlmglauber.pictures.page.scales import ColorScale
-from mlmglauber.pictures.palette import GREY, HEAT, PALE, category
+from mlmglauber.pictures.palette import HEAT, PALE, category
 from mlmglauber.pictures.panel import Curve, Ground, Heat, Panel, Points, Values, some
 
 SYMBOLS = {"o": "circle", "s": "square", "D": "diamond", "v": "triangle-down", "^": "triangle-up", "P": "cross",
@@ -100,33 +100,35 @@ def heat(matrix: Heat, panel: Panel, place: Place) -> DrawnTraces:
                       + (f"{matrix.unit}: {value:.4g}" if np.isfinite(value) else matrix.missing))
               for x, value in zip(matrix.x.tolist(), row, strict=True)]
              for y, row in zip(matrix.y.tolist(), matrix.values.tolist(), strict=True)]
-    cells = place.axes | {
+    cells: Trace = place.axes | {
         "type": "heatmap", "x": numbers(edges(matrix.x, panel.x.log)), "y": numbers(edges(matrix.y, panel.y.log)),
-        "z": [numbers(row) for row in scale.scaled(matrix.values)], "hoverinfo": "text", "hovertext": hover,
-        "hoverongaps": True, "coloraxis": "coloraxis"}
-    entry = legend_entry(matrix.missing, place, {"symbol": "square", "color": PALE, "size": 12,
-                                                 "line": {"color": GREY, "width": 1}})
-    return DrawnTraces([cells, *[entry] * bool(matrix.missing)], scale)
+        "hoverinfo": "text", "hovertext": hover, "hoverongaps": False}
+    values = {"z": [numbers(row) for row in scale.scaled(matrix.values)], "coloraxis": "coloraxis"}
+    traces = [cells | values]
+    if matrix.missing:
+        traces.append(cells | pale(matrix.values, matrix.missing, place))
+    return DrawnTraces(traces, scale)
 
 
-def legend_entry(label: str, place: Place, marker: Mapping[str, Any]) -> Trace:
-    """A trace that is seen in the legend alone."""
-    return place.axes | {"type": "scatter", "mode": "markers", "x": [None], "y": [None], "name": escaped(label),
-                         "marker": dict(marker), "legend": place.legend, "showlegend": True, "hoverinfo": "skip"}
+def pale(values: Values, label: str, place: Place) -> Trace:
+    """The part of a heat map's trace that draws cells of NaN pale, with an entry in the legend."""
+    return {"z": [[1 if np.isnan(value) else None for value in row] for row in values.tolist()], "name": escaped(label),
+            "colorscale": [[0, PALE], [1, PALE]], "showscale": False, "showlegend": True, "legend": place.legend}
 
 
 def ground(regions: Ground, place: Place) -> DrawnTraces:
     """Shaded regions, one trace for each name."""
     traces = []
     for k, name in enumerate(regions.names):
-        mine = np.where(regions.codes == k, 1, None)
-        rows, columns = (np.flatnonzero((regions.codes == k).any(axis=axis)) for axis in (1, 0))
+        mine = regions.codes == k
+        rows, columns = (np.flatnonzero(mine.any(axis=axis)) for axis in (1, 0))
         if not len(rows):
             continue
         box = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
         color = category(k).color
+        cells = [[1 if inside else None for inside in row] for row in mine[box].tolist()]
         traces.append(place.axes | {
-            "type": "heatmap", "x": numbers(regions.x[box[1]]), "y": numbers(regions.y[box[0]]), "z": mine[box].tolist(),
+            "type": "heatmap", "x": numbers(regions.x[box[1]]), "y": numbers(regions.y[box[0]]), "z": cells,
             "colorscale": [[0, color], [1, color]], "showscale": False, "opacity": 0.22, "hoverinfo": "skip",
             "name": f"basin {escaped(name)}", "legend": place.legend, "showlegend": True})
     return DrawnTraces(traces)
