@@ -22,8 +22,8 @@ READING = {
              "temperature at which the median crosses a budget. Point at a cell or a mark for its numbers. A click in "
              "the legend hides a line or shows it again.",
     "plane": "Each point is a state, coloured by its step; a white square is the first state of a chain and the large "
-             "diamond its last one up to the step of the slider. Point at a state for its text. A click in the legend "
-             "hides a chain or shows it again, a double click shows it alone.",
+             "mark in the chain's colour its last one up to the step of the slider. Point at a state for its text. A "
+             "click in the legend hides a chain or shows it again, a double click shows it alone.",
     "spacetime": "Each row is a site of the text and time runs to the right; an orange line is a step that changes the "
                  "site's token, the colour is that of the bar below. Point at a cell for its word. Drag from left to "
                  "right to look closer: words appear where they have room.",

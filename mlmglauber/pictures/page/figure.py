@@ -37,7 +37,7 @@ def page_figure(picture: Picture) -> PageFigure:
     found, height = places(picture.panels)
     layout: dict[str, Any] = {
         "height": height, "margin": {"l": 70, "r": 20, "t": 0, "b": 0}, "font": FONT, "hovermode": "closest",
-        "plot_bgcolor": "white", "paper_bgcolor": "white", "dragmode": "zoom", "annotations": [],
+        "plot_bgcolor": "white", "paper_bgcolor": "white", "dragmode": "zoom", "annotations": [], "shapes": [],
         "hoverlabel": {"align": "left", "bgcolor": "white", "bordercolor": "#555555", "font": FONT, "namelength": -1}}
     made = PageFigure([], layout, [], {}, [])
     data: list[Trace] = []
@@ -58,6 +58,7 @@ def page_figure(picture: Picture) -> PageFigure:
                 layout[name] = drawn.scale.axis(**bar(panel, place, height))
                 _colored(drawn.traces, name)
             data += drawn.traces
+            layout["shapes"] += drawn.shapes
             if drawn.fitted:
                 made.fitted[len(data) - 1] = list(drawn.fitted)
             made.notes.extend(drawn.notes)

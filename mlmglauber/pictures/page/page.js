@@ -5,6 +5,9 @@
   const config = {displaylogo: false, responsive: true,
                   modeBarButtons: [["toImage"], ["zoom2d", "pan2d"], ["zoomIn2d", "zoomOut2d", "resetScale2d"]]};
 
+  const SHARE = 0.76;  // of the width of a picture that an axis has at least, beside its labels
+  const WIDER = 1.25;  // factor by which an axis may be wider than the one for which its texts were chosen
+
   /* Number of the steps, which ascend, that are at most `step`. */
   function count(steps, step) {
     let low = 0;
@@ -74,31 +77,47 @@
     return widths.get(text);
   }
 
-  /* Write the texts that have room at the present zoom, each in its longest form that fits. */
-  let drawn = "";
+  /* The texts that have room from x = low to high, where x = 1 is `unit` pixels, each in its longest form that fits. */
+  function fitting(texts, low, high, unit) {
+    const parts = {x: [], y: [], text: [], "textfont.color": []};
+    for (const [first, last, y, forms, color] of texts) {
+      const left = Math.max(first, low);
+      const right = Math.min(last, high);
+      const form = right > left ? forms.find((each) => width(each) + 6 <= (right - left) * unit) : undefined;
+      if (form === undefined) continue;
+      parts.x.push((left + right) / 2);
+      parts.y.push(y);
+      parts.text.push(form);
+      parts["textfont.color"].push(color);
+    }
+    return parts;
+  }
+
+  /* Write texts before the first drawing, in axes that are rather too short than too long: another takes its time. */
+  const drawn = page.fitted.map(({trace, texts}) => {
+    const [low, high] = page.layout[`xaxis${page.data[trace].xaxis.slice(1)}`].range;
+    const unit = SHARE * place.clientWidth / (high - low);
+    const {x, y, text, "textfont.color": color} = fitting(texts, low, high, unit);
+    Object.assign(page.data[trace], {x, y, text, textfont: {...page.data[trace].textfont, color}});
+    return {low, high, unit};
+  });
+
+  /* Write the texts that have room after a zoom, or in a window of another width. */
   async function fit() {
-    const axes = page.fitted.map(({trace}) => place._fullLayout[`xaxis${page.data[trace].xaxis.slice(1)}`]);
-    const seen = JSON.stringify(axes.map((axis) => [axis.range, axis._length]));
-    if (seen === drawn) return;
-    drawn = seen;
+    const traces = [];
     const update = {x: [], y: [], text: [], "textfont.color": []};
-    page.fitted.forEach(({texts}, k) => {
-      const [low, high] = axes[k].range;
-      const unit = axes[k]._length / (high - low);
-      const parts = {x: [], y: [], text: [], "textfont.color": []};
-      for (const [first, last, y, forms, color] of texts) {
-        const left = Math.max(first, low);
-        const right = Math.min(last, high);
-        const form = right > left ? forms.find((each) => width(each) + 6 <= (right - left) * unit) : undefined;
-        if (form === undefined) continue;
-        parts.x.push((left + right) / 2);
-        parts.y.push(y);
-        parts.text.push(form);
-        parts["textfont.color"].push(color);
-      }
+    page.fitted.forEach(({trace, texts}, k) => {
+      const axis = place._fullLayout[`xaxis${page.data[trace].xaxis.slice(1)}`];
+      const [low, high] = axis.range;
+      const unit = axis._length / (high - low);
+      const same = drawn[k].low === low && drawn[k].high === high;
+      if (same && unit >= drawn[k].unit && unit <= WIDER * drawn[k].unit) return;
+      drawn[k] = {low, high, unit};
+      const parts = fitting(texts, low, high, unit);
+      traces.push(trace);
       for (const name of Object.keys(update)) update[name].push(parts[name]);
     });
-    await Plotly.restyle(place, update, page.fitted.map(({trace}) => trace));
+    if (traces.length) await Plotly.restyle(place, update, traces);
   }
 
   Plotly.newPlot(place, page.data, page.layout, config).then(async () => {

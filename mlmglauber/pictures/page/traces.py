@@ -34,12 +34,16 @@ class FittedText(NamedTuple):
 
 
 class DrawnTraces(NamedTuple):
-    """The traces of a layer; scale: what its colours mean; fitted: texts of the last trace, written where they fit."""
+    """The traces of a layer, and shapes above them.
+
+    scale: what its colours mean. fitted: texts of the last trace, which are written where they have room.
+    """
 
     traces: list[Trace]
     scale: ColorScale | None = None
     fitted: Sequence[FittedText] = ()
     notes: Sequence[str] = ()
+    shapes: Sequence[dict[str, Any]] = ()
 
 
 def numbers(values: Values) -> list[float | None]:
@@ -96,7 +100,8 @@ def heat(matrix: Heat, panel: Panel, place: Place) -> DrawnTraces:
     seen = matrix.values[np.isfinite(matrix.values)]
     low, high = matrix.bounds or ((float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0))
     scale = ColorScale(HEAT.capitalize(), low, high, matrix.unit, matrix.log)
-    hover = [[wrapped(f"{panel.x.label}: {x:g}\n{panel.y.label}: {y:g}\n"
+    across, upward = (axis.label.split(" (")[0] for axis in (panel.x, panel.y))
+    hover = [[wrapped(f"{across}: {x:g}\n{upward}: {y:g}\n"
                       + (f"{matrix.unit}: {value:.4g}" if np.isfinite(value) else matrix.missing))
               for x, value in zip(matrix.x.tolist(), row, strict=True)]
              for y, row in zip(matrix.y.tolist(), matrix.values.tolist(), strict=True)]
