@@ -9,7 +9,7 @@ import orjson
 
 from mlmglauber.pictures.page.figure import PageFigure, page_figure
 from mlmglauber.pictures.panel import Picture
-from mlmglauber.stream.printable import printable
+from mlmglauber.stream.printable import printable, sentence
 
 TITLES = {
     "phase": "Meeting times over temperature and length",
@@ -17,21 +17,22 @@ TITLES = {
     "spacetime": "Chains, site by site and step by step",
     "times": "Times against temperature",
 }
+CHOOSING = "A click in the legend hides a name or shows it again, a double click shows it alone."
+ENLARGING = "Drag over a part to enlarge it; a double click in the picture shows all again."
 READING = {
     "phase": "Each cell is the median meeting time at a temperature and a length, in units of n ln n; a line is the "
-             "temperature at which the median crosses a budget. Point at a cell or a mark for its numbers. A click in "
-             "the legend hides a line or shows it again.",
+             f"temperature at which the median crosses a budget. Point at a cell or a mark for its numbers. {CHOOSING} "
+             f"{ENLARGING}",
     "plane": "Each point is a state, coloured by its step; a white square is the first state of a chain and the large "
-             "mark in the chain's colour its last one up to the step of the slider. Point at a state for its text. A "
-             "click in the legend hides a chain or shows it again, a double click shows it alone.",
+             "mark in the chain's colour its last one up to the step of the slider. Point at a state for its text. "
+             f"{CHOOSING} {ENLARGING}",
     "spacetime": "Each row is a site of the text and time runs to the right; an orange line is a step that changes the "
                  "site's token, the colour is that of the bar below. Point at a cell for its word. Drag from left to "
-                 "right to look closer: words appear where they have room.",
+                 "right to look closer: words appear where they have room. A double click shows all again.",
     "times": "Each large mark is a median with its 95 % interval, each small one a chain or a pair. Point at a mark "
-             "for its numbers. A click in the legend hides a series or shows it again, a double click shows it alone.",
+             f"for its numbers. {CHOOSING} {ENLARGING}",
 }
-"""What a reader does with a page, by the kind of its picture."""
-COMMON = "Drag over a part to enlarge it; a double click shows all again."
+"""How to read a page, by the kind of its picture."""
 
 
 def document(picture: Picture, kind: str, notes: Sequence[str], version: str) -> tuple[bytes, list[str]]:
@@ -47,9 +48,9 @@ def document(picture: Picture, kind: str, notes: Sequence[str], version: str) ->
     script, plotly = _source("page.js"), get_plotlyjs()
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined)
     page = environment.from_string(_source("page.html")).render(
-        title=printable(picture.title) or TITLES[kind], reading=READING[kind], common=COMMON,
+        title=printable(picture.title) or TITLES[kind], reading=READING[kind],
         slider=len(made.stops) > 1,
-        notes=[printable(f"{note[:1].upper()}{note[1:]}.") for note in [*notes, *made.notes]], version=version,
+        notes=[printable(sentence(note)) for note in [*notes, *made.notes]], version=version,
         figure=_embedded(made), plotly=plotly, script=script, hashes=[_hash(plotly), _hash(script)],
         last=len(made.stops) - 1)
     return page.encode(), made.notes

@@ -127,7 +127,7 @@ def _axis(axis: Axis) -> dict[str, Any]:
     made: dict[str, Any] = {
         "title": {"text": escaped(axis.label), "font": SMALL, "standoff": 8}, "type": "log" if axis.log else "linear",
         "gridcolor": GRID, "linecolor": LINE, "showline": True, "ticks": "outside", "ticklen": 4, "tickcolor": LINE,
-        "zeroline": False, "tickfont": SMALL, "exponentformat": "power", "automargin": True}
+        "zeroline": False, "tickfont": SMALL, "exponentformat": "none", "separatethousands": True, "automargin": True}
     if axis.log:
         made |= {"tickformat": "~g", "nticks": 6}
     if axis.ticks is not None:

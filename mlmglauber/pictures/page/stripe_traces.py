@@ -14,6 +14,8 @@ from mlmglauber.pictures.stripes import MARK, TRAP, Stripes, TrapBracket
 
 CELLS = 120_000
 """Maximum number of cells of all stripes of a page."""
+SURE = -0.001
+"""Log-probability in nats of a token that is as good as sure."""
 LETTERS = 24
 """Maximum number of letters of a word in a stripe."""
 HOVER = ("<b>%{customdata[0]}</b><br>%{customdata[1]}<br>stands since step %{customdata[2]}"
@@ -35,6 +37,7 @@ def stripe_traces(stripes: Stripes, place: Place, share: int) -> DrawnTraces:
                                                        for row in values.tolist()]}]
     if stripes.missing:
         traces.append(cells | pale(stripes.values, stripes.missing, place))
+    traces.append(_entry(place))
     if stripes.brackets:
         traces.append(_brackets(stripes, place))
     if stripes.right:  # an axis without a trace is not drawn
@@ -70,11 +73,22 @@ def _cells(stripes: Stripes, place: Place) -> Trace:
              for first, last in zip(firsts, lasts, strict=True)]
     words = [wrapped(word) for word in standing.words]
     rows = zip(standing.tokens.tolist(), standing.logps.tolist(), standing.since.tolist(), strict=True)
-    told = [[[words[token], "the first token, not drawn" if np.isnan(logp) else f"log-probability {logp:.3g} nats",
-              f"{since:,}", f"site {site}, {when}"] for token, logp, since, when in zip(*row, steps, strict=True)]
-            for site, row in enumerate(rows)]
-    return place.axes | {"type": "heatmap", "x": numbers(stripes.edges), "y": list(range(len(told))), "ygap": 1,
+    told = [[[words[token], _drawn(logp), f"{since:,}", f"site {site}, {when}"]
+             for token, logp, since, when in zip(*row, steps, strict=True)] for site, row in enumerate(rows)]
+    return place.axes | {"type": "heatmap", "x": numbers(stripes.edges), "y": list(range(len(told))),
+                         "ygap": 1 if stripes.right else 0,
                          "customdata": told, "hovertemplate": HOVER, "hoverongaps": False}
+
+
+def _drawn(logp: float) -> str:
+    """How likely a token was, as words.
+
+    >>> _drawn(-1.25), _drawn(-1e-9), _drawn(float("nan"))
+    ('log-probability -1.25 nats', 'log-probability above -0.001 nats', 'the first token, not drawn')
+    """
+    if np.isnan(logp):
+        return "the first token, not drawn"
+    return f"log-probability {logp:.3g} nats" if logp <= SURE else f"log-probability above {SURE} nats"
 
 
 def _marks(stripes: Stripes, place: Place) -> dict[str, Any]:
@@ -83,8 +97,19 @@ def _marks(stripes: Stripes, place: Place) -> dict[str, Any]:
     path = "".join(f"M{at:g},{site - 0.46:g}V{site + 0.46:g}"
                    for site, at in zip(sites.tolist(), stripes.edges[columns].tolist(), strict=True))
     x, y = place.axes.values()
-    return {"type": "path", "path": path, "xref": x, "yref": y, "name": MARK, "layer": "above",
-            "line": {"color": MARKED, "width": 1.2}, "legend": place.legend, "showlegend": True}
+    return {"type": "path", "path": path, "xref": x, "yref": y, "layer": "above",
+            "line": {"color": MARKED, "width": 1.2}, "legendgroup": _group(place), "showlegend": False}
+
+
+def _entry(place: Place) -> Trace:
+    """The entry of the marks in the legend, which hides them and shows them again."""
+    return place.axes | {
+        "type": "scatter", "mode": "lines", "x": [None], "y": [None], "name": MARK, "hoverinfo": "skip",
+        "line": {"color": MARKED, "width": 2}, "legend": place.legend, "legendgroup": _group(place), "showlegend": True}
+
+
+def _group(place: Place) -> str:
+    return f"changes {place.number}"
 
 
 def _brackets(stripes: Stripes, place: Place) -> Trace:
