@@ -36,7 +36,7 @@ def page_figure(picture: Picture) -> PageFigure:
     """The figure of a picture of a kind that has a page."""
     found, height = places(picture.panels)
     layout: dict[str, Any] = {
-        "height": height, "margin": {"l": 70, "r": 20, "t": 0, "b": 0}, "font": FONT, "hovermode": "closest",
+        "height": height, "margin": {"l": 70, "r": 34, "t": 0, "b": 0}, "font": FONT, "hovermode": "closest",
         "plot_bgcolor": "white", "paper_bgcolor": "white", "dragmode": "zoom", "annotations": [], "shapes": [],
         "hoverlabel": {"align": "left", "bgcolor": "white", "bordercolor": "#555555", "font": FONT, "namelength": -1}}
     made = PageFigure([], layout, [], {}, [])
@@ -82,7 +82,7 @@ def _drawn(layer: Any, panel: Panel, place: Place, share: float, cells: int) -> 
         case Trajectories():
             return chains(layer, place)
         case Stripes():
-            return stripe_traces(layer, place, cells)
+            return stripe_traces(layer, panel.title, place, cells)
     raise TypeError(type(layer))
 
 

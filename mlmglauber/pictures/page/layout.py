@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mlmglauber.pictures.layers import labels
 from mlmglauber.pictures.page.escaping import escaped, wrapped
 from mlmglauber.pictures.panel import Axis, Heat, Panel
 from mlmglauber.pictures.stripes import RIGHT, Stripes
@@ -12,8 +13,10 @@ from mlmglauber.pictures.trajectories import Trajectories
 
 FONT = {"family": "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif", "size": 13, "color": "#1a1a1a"}
 SMALL = {"size": 12}
-TITLE, KEY, FOOT, BAR = 30, 26, 58, 64
+TITLE, KEY, FOOT, BAR = 30, 24, 58, 64
 """Heights in pixels: of a panel's title, of a row of its legend, of its horizontal axis, of a colour bar below it."""
+LETTER, HANDLE, NARROWEST = 7, 48, 640
+"""Widths in pixels: of a letter in a legend, of what stands before a name, and of the narrowest axes."""
 HEIGHT, SQUARE = 300, 560
 """Heights in pixels of a panel's axes, and of those of a plane."""
 ROW, LOW = 21, 6
@@ -54,9 +57,15 @@ def has_key_above(panel: Panel) -> bool:
     return any(isinstance(layer, Stripes | Heat) for layer in panel.layers)
 
 
+def _rows(panel: Panel) -> int:
+    """Number of rows of a legend above the axes, in the narrowest picture."""
+    names = [name for layer in panel.layers for name in labels(layer)]
+    return max(1, -(-sum(LETTER * len(name) + HANDLE for name in names) // NARROWEST))
+
+
 def heights(panel: Panel, last: bool) -> tuple[int, int, int]:
     """Heights in pixels above, of, and below the axes of a panel; last: whether no panel stands below it."""
-    above = (TITLE if panel.title else 8) + (KEY if has_key_above(panel) else 0)
+    above = (TITLE if panel.title else 8) + (KEY * _rows(panel) if has_key_above(panel) else 0)
     below, middle = FOOT, SQUARE if panel.square else HEIGHT
     for layer in panel.layers:
         if isinstance(layer, Stripes):
@@ -105,11 +114,13 @@ def framed(panel: Panel, place: Place) -> dict[str, Any]:
     beside = {"x": 1.01, "xanchor": "left", "y": place.top, "yanchor": "top", "orientation": "v"}
     parts[place.legend] = (above if has_key_above(panel) else beside) | {
         "font": SMALL, "bgcolor": "rgba(0,0,0,0)", "tracegroupgap": 2, "itemsizing": "constant"}
-    if panel.title:
-        shift = KEY + 6 if has_key_above(panel) else 6
+    title = f"<b>{wrapped(panel.title)}</b>"
+    if panel.title and has_key_above(panel):  # in the legend, so that it is above all of its rows
+        parts[place.legend]["title"] = {"text": title, "side": "top", "font": FONT}
+    elif panel.title:
         parts["annotations"] = [{
-            "text": f"<b>{wrapped(panel.title)}</b>", "x": 0, "xref": "paper", "xanchor": "left", "y": place.top,
-            "yref": "paper", "yanchor": "bottom", "yshift": shift, "showarrow": False, "align": "left"}]
+            "text": title, "x": 0, "xref": "paper", "xanchor": "left", "y": place.top, "yref": "paper",
+            "yanchor": "bottom", "yshift": 6, "showarrow": False, "align": "left"}]
     return parts
 
 

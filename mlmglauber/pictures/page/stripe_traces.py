@@ -22,14 +22,14 @@ HOVER = ("<b>%{customdata[0]}</b><br>%{customdata[1]}<br>stands since step %{cus
          "<br>%{customdata[3]}<extra></extra>")
 
 
-def stripe_traces(stripes: Stripes, place: Place, share: int) -> DrawnTraces:
-    """Cells, marks, brackets, words; share: the cells of the page of which these stripes are a part have room for."""
+def stripe_traces(stripes: Stripes, title: str, place: Place, share: int) -> DrawnTraces:
+    """Cells, marks, brackets, words; title: of the panel. share: maximum number of cells that are drawn."""
     columns = stripes.values.shape[1]
     while stripes.values.size > share and stripes.values.shape[1] > 2:
         stripes = _halved(stripes)
     notes = []
     if stripes.values.shape[1] < columns:
-        notes.append(f"spacetime: {stripes.edges[1] - stripes.edges[0]:,g} steps make one column on the page")
+        notes.append(f"{title}: {stripes.edges[1] - stripes.edges[0]:,g} steps make one column on the page")
     scale = ColorScale(STAND, *stripes.bounds, stripes.unit, stripes.log)
     cells = _cells(stripes, place)
     values = scale.scaled(np.clip(stripes.values, *stripes.bounds))
