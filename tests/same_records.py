@@ -1,4 +1,4 @@
-"""Whether two outputs hold the same records: equal states, log-probabilities to 1e-5 (mlmglauber/stream/same.py)."""
+"""Whether two outputs hold the same records: equal states, log-probabilities to 3e-5 (mlmglauber/stream/same.py)."""
 
 import orjson
 

@@ -123,10 +123,10 @@ class CoupledEngine(BaseEngine[CoupledChains, Wanted]):
 
         Chains that still run by themselves (coupled_chains.lead_in) are moved by the engine, in a round of their own.
         """
-        alone = [chain for group in members if not group.ready() for chain in group.chains
+        lead_in = [chain for group in members if not group.ready() for chain in group.chains
                  if chain.step < chain.horizon]
-        if alone:
-            self.engine.advance(alone)
+        if lead_in:
+            self.engine.advance(lead_in)
         super().advance([group for group in members if group.ready() and not group.finished])
 
     def draw_known(self, draws: PlannedDraws) -> tuple[PlannedDraws, Ids]:

@@ -343,7 +343,7 @@ def test_no_bar_is_drawn_over_records_and_each_stage_names_its_bar(tables):
         first = min(text.index(mark) for mark in ('{"type"', "chain 0/0") if mark in text)
         assert "━" not in text[first:]
     with on_terminal(f"exec {SAMPLE} in > out", tables) as (_, master):
-        assert re.search("mlm-sample: records.*━", SGR.sub("", read_until(master)))
+        assert re.search("mlm-sample: .*steps", SGR.sub("", read_until(master)))
 
 
 def test_a_closed_pipe_is_quiet(sh, tmp_path):

@@ -79,6 +79,7 @@ def test_the_run_lines_in_a_fresh_environment(tmp_path):
     assert sh("python -c 'import torch; print(torch.version.cuda)'").stdout == "None\n"
     table = sh("head -n 4 \"$(mlm examples)/passages.txt\" | mlm-sample --tau 2 --length 8 --sweeps 4 --seed 1 | "
                "mlm-embed | mlm-drift --summary --table").stdout
-    assert "tau 2.00" in table
+    assert "Drift by temperature and length" in table
+    assert " 2.00 " in table
     assert subprocess.run(["find", tmp_path / "usr", "-name", "build", "-o", "-name", "*.egg-info"],
                           capture_output=True, check=True).stdout == b""

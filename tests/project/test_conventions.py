@@ -248,7 +248,7 @@ def test_progress_is_for_terminals_and_colour_can_be_refused(inputs, command):
         return seen, (inputs / "out").read_bytes()
 
     seen, reference = on_terminal("")
-    assert re.search(rb"records|conditionals|states", seen)
+    assert re.search(rb"records|conditionals|states|steps|rectangles|pairs", seen)
     assert re.search(rb"\x1b\[[0-9;]*m", seen)
     refusals = (("--no-color", {}), ("", {"NO_COLOR": "1"}), ("", {"TERM": "dumb"}))
     for options, environment in refusals if command == "mlm-drift" else refusals[:1]:  # the base decides it for all

@@ -34,7 +34,7 @@ class InfluenceRun:
     def __init__(self, io: Filter, options: InfluenceOptions) -> None:
         self.io, self.options = io, options
         self.seed = drawn_seed() if options.seed is None else options.seed
-        self.inputs = Inputs(io, options, options.in_run_record(), self.seed, write=self._pass)
+        self.inputs = Inputs(io, options, options.in_run_record(), self.seed, write=self._pass_through)
         self.inputs.summed = options.summary
         self.tally = InfluenceTally(options)
         self.as_table = options.summary and shown(io, options.table)
@@ -100,7 +100,7 @@ class InfluenceRun:
         n = len(text.ids) - len(self.options.freeze or [])
         return int(max(0, n * (1 + (n - 1) * self.options.replacements)))
 
-    def _pass(self, record: Record) -> None:
+    def _pass_through(self, record: Record) -> None:
         """Write the run record and records without a text; --summary leaves the latter out."""
         ours = record["type"] == "run" and record.get("run") == self.inputs.run
         if not self.options.summary or (ours and not self.as_table):

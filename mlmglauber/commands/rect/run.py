@@ -62,7 +62,7 @@ class RectRun:
     def __init__(self, io: Filter, options: RectOptions) -> None:
         self.io, self.options = io, options
         self.seed = drawn_seed() if options.seed is None else options.seed
-        self.inputs = Inputs(io, options, options.in_run_record(), self.seed, open_scorer, self._pass)
+        self.inputs = Inputs(io, options, options.in_run_record(), self.seed, open_scorer, self._pass_through)
         self.tally = RectangleTally()
         self.inputs.needed = not options.summary and options.fail_above is None
         self.head: Record | None = None
@@ -119,7 +119,7 @@ class RectRun:
                        "all rectangles of a text are equal; none shares a conditional with another"),
                 timing.bounds(rectangles, rectangles, "rectangle"), *measured.bounds(count, count)])
 
-    def _pass(self, record: Record) -> None:
+    def _pass_through(self, record: Record) -> None:
         """Take a record that is not a text: --summary takes rectangles and leaves others out; else it is written."""
         if self.options.summary or self.options.fail_above is not None:
             with self.io.guard(self.io.place):

@@ -76,7 +76,7 @@ class ReportRecords:
         tau_and_n(record)
         key = chain_key(record)
         if (type(record["step"]) is not int or not isinstance(record["text"], str) or record["n"] < 1
-                or type(record["ids"]) is not list
+                or type(record["ids"]) is not list or len(record["ids"]) != record["n"]
                 or not all(type(token) is int and abs(token) < 1 << 62 for token in record["ids"])):
             raise ValueError
         for field, low, high in (("drift", 0, 2), ("pll", -1e100, 1)):

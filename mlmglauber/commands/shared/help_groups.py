@@ -52,11 +52,11 @@ class Group(NamedTuple):
 
 
 SHARED = (
-    Group("Output", "summary table output", "csv md"),
+    Group("Output", "summary table output", "csv md dry-run"),
     Group("Model", "model", "dtype batch-size device revision trust-remote-code allow-pickle exact"),
     Group("Input", "", "format text text-field upper"),
     Group("Several processes", "", "shard dask"),
-    Group("Errors and messages", "", "strict quiet verbose progress no-color"),
+    Group("Errors and messages", "", "strict quiet verbose progress no-progress no-color"),
     Group("Help", "help-all", "help version"),
 )
 """The groups of the options that commands share; a command's own options of one of these titles come first."""

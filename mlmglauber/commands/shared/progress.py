@@ -21,7 +21,7 @@ class Reach(NamedTuple):
     exact: bool
 
 
-class Look(NamedTuple):
+class ProgressState(NamedTuple):
     """What is known at one moment. seconds: since the work began. The other fields are those of `as_json`."""
 
     done: float
@@ -79,7 +79,7 @@ class Progress:
     def _made(self) -> float:
         return self.done - self.resumed if self.made is None else self.made
 
-    def look(self, now: float | None = None, keep: bool = True) -> Look:
+    def look(self, now: float | None = None, keep: bool = True) -> ProgressState:
         """What is known now, a time of `monotonic`. keep: whether later looks take their rates from here."""
         now = monotonic() if now is None else now
         done, made = self.done, self._made()
@@ -99,10 +99,10 @@ class Progress:
             self._looks.append((now, done, made))
         share = self.resumed / total if total else 0.0
         estimated = total is not None and reach is not None and not reach.exact
-        return Look(done, total, estimated, rate, left, self.from_memory, share, reach is None)
+        return ProgressState(done, total, estimated, rate, left, self.from_memory, share, reach is None)
 
-    def as_json(self, command: str, look: Look) -> dict[str, Any]:
-        """The look as --progress=json writes it; counts are whole numbers."""
+    def as_json(self, command: str, look: ProgressState) -> dict[str, Any]:
+        """This state as --progress=json writes it; counts are whole numbers."""
         rounded = {name: None if value is None else round(value, 3) for name, value in (
             ("rate", look.rate), ("seconds_left", look.seconds_left), ("from_memory", look.from_memory),
             ("resumed", look.resumed))}
@@ -115,7 +115,7 @@ class Progress:
         return record
 
 
-def line(command: str, progress: Progress, look: Look, cells: int) -> tuple[str, str, str]:
+def line(command: str, progress: Progress, look: ProgressState, cells: int) -> tuple[str, str, str]:
     """The line of a look in at most so many cells: what stands before the bar, the done part of the bar, the rest.
 
     Where there is no room for all parts, the amount comes first, then the share and the time left, the bar, the rate,

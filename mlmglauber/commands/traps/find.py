@@ -40,13 +40,13 @@ class FindRun:
         self.table, self.least, self.support = options.table, options.basin, options.support
         self.io, self.taus, self.max_sweeps, self.summary = io, options.tau, options.max_sweeps, options.summary
         self.as_table = options.summary and shown(io, options.table)
-        self.inputs = Inputs(io, options, options.of_search(), write=self._pass)
+        self.inputs = Inputs(io, options, options.of_search(), write=self._pass_through)
         self.inputs.summed = options.summary
         self.engines: dict[ChainLaw, Engine] = {}
         self.attractors: dict[tuple[ChainLaw, tuple[bytes, ...]], _Attractor] = {}
         self.unfinished = 0
 
-    def _pass(self, record: Record) -> None:
+    def _pass_through(self, record: Record) -> None:
         """Write the run record or a record without a text, unless a table is written."""
         if not self.as_table:
             self.io.output.write(record)

@@ -215,7 +215,8 @@ def ratio(numerators: NDArray[np.number], denominators: NDArray[np.number], scal
         value = above.sum(axis=0) / below.sum(axis=0)
         low, high = ends(value, (counts @ above) / (counts @ below), np.maximum(seen, 2.0), scale)
     low, high = (np.where(seen >= FEWEST, end, np.nan) for end in (low, high))
-    return Ratio(*(part.reshape(shape[1:]) for part in (value, low, high, seen)))
+    value, low, high = (end.reshape(shape[1:]) for end in (value, low, high))
+    return Ratio(value, low, high, seen.reshape(shape[1:]))
 
 
 def student_half_width(values: Values) -> float:
