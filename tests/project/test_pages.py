@@ -44,7 +44,7 @@ def same_word(shown, printed):
         return False
     for one, other in zip(re.findall(number, shown), re.findall(number, printed), strict=True):
         sizes = sorted(abs(float(size.replace(",", ""))) for size in (one, other))
-        if "e-" in one and 0 < sizes[0] and sizes[1] < ROUNDING and sizes[1] <= TIMES * sizes[0]:
+        if "e-" in one and sizes[0] > 0 and sizes[1] < ROUNDING and sizes[1] <= TIMES * sizes[0]:
             continue
         digits = len(re.sub(r"e.*", "", one).partition(".")[2])
         if one != other and (digits < 5 or abs(float(one) - float(other)) > TOLERANCE * abs(float(one))):

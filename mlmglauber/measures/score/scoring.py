@@ -9,7 +9,6 @@ from mlmglauber.dynamics.cache import Key, context_key
 from mlmglauber.measures.score.text_score import Spans, TextScore
 from mlmglauber.models.conditionals import FILL, Conditional, Ids, TextModel, stack
 from mlmglauber.models.token_scores import TokenScores
-from mlmglauber.models.words import word_spans
 
 ELEMENTS = 1 << 22
 """Maximum number of tokens of all contexts that are held together: 32 MiB."""
@@ -18,6 +17,9 @@ BATCHES = 8
 
 Advance = Callable[[int], None]
 """Takes the number of contexts that were computed."""
+Places = list[tuple[int, int]]
+"""For each site, the row and the column of its score in what _Contexts.answer returns."""
+_Text = tuple[Ids, Spans]
 
 
 class _Contexts:
@@ -43,6 +45,21 @@ class _Contexts:
         tokens = self._tokens[place]
         return place, tokens.setdefault(int(ids[site]), len(tokens))
 
+    def ask_text(self, ids: Ids, words: Spans, word_l2r: bool, mask: int | None) -> tuple[Places, Places | None]:
+        """Ask for all scores of a text: the places of logp and of logp_word_l2r, None where it is not computed."""
+        places = [self.ask(ids, site) for site in range(len(ids))]
+        if not word_l2r:
+            return places, None
+        places_l2r = list(places)
+        for first, last in words:
+            for site in range(first, last - 1):
+                if mask is None:
+                    return places, None
+                masked = ids.copy()
+                masked[site + 1 : last] = mask
+                places_l2r[site] = self.ask(masked, site)
+        return places, places_l2r
+
     def answer(self, model: Conditional, advance: Advance) -> TokenScores:
         """The scores of all tokens that were asked for: row k holds those of the k-th context."""
         tokens = np.full((len(self), max(map(len, self._tokens))), FILL, dtype=np.int64)
@@ -57,87 +74,81 @@ class _Contexts:
         return TokenScores(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def score_texts(model: TextModel, texts: Sequence[Ids], word_l2r: bool = True,
+def score_texts(model: TextModel, texts: Sequence[Ids], words: Sequence[Spans], word_l2r: bool = True,
                 advance: Advance = lambda count: None) -> list[TextScore]:
     """The scores of texts, in their order.
 
-    texts: (n,) token ids of each. word_l2r: whether to compute logp_word_l2r, which takes a further context for each
-    token of a word but its last one; it is None for a causal model, and for a model without a mask token if a word has
-    several tokens. advance: called with numbers of contexts, or of tokens of a causal model, whenever some are scored.
+    texts: (n,) token ids of each. words: the sites of the words of each. word_l2r: whether to compute logp_word_l2r; it
+    is None for a causal model, and for a model without a mask token if a word has several tokens. advance: called with
+    numbers of contexts, or of tokens of a causal model, whenever some are scored.
     """
-    different = {tuple(ids.tolist()): ids for ids in texts}
-    scores: dict[tuple[int, ...], TextScore] = {}
-    for group in _groups(sorted(different.values(), key=len)):
-        score_group = _score_from_left if model.has_joint else _score_masked
-        words = [word_spans(model, ids.tolist()) for ids in group]
-        for ids, score in zip(group, score_group(model, group, words, word_l2r, advance), strict=True):
-            scores[tuple(ids.tolist())] = score
-    return [scores[tuple(ids.tolist())] for ids in texts]
+    different = {ids.tobytes(): (ids, spans) for ids, spans in zip(texts, words, strict=True)}
+    scores: dict[bytes, TextScore] = {}
+    for group in _groups(sorted(different.values(), key=lambda text: len(text[0]))):
+        found = _score_from_left(model, group, advance) if model.has_joint else _score_masked(
+            model, group, word_l2r, advance)
+        for (ids, _), score in zip(group, found, strict=True):
+            scores[ids.tobytes()] = score
+    return [scores[ids.tobytes()] for ids in texts]
 
 
-def contexts_of(words: Spans, word_l2r: bool) -> int:
-    """Number of contexts of a text under a masked model.
-
-    >>> contexts_of([(0, 1), (1, 4)], True), contexts_of([(0, 1), (1, 4)], False)
-    (6, 4)
-    """
-    return words[-1][1] + word_l2r * sum(last - first - 1 for first, last in words)
+def conditionals_of(model: TextModel, words: Spans, word_l2r: bool) -> int:
+    """Number of conditionals of a text: one a token, and of a masked model one more for each token before the last one
+    of its word."""
+    n = words[-1][1]
+    return n if model.has_joint or model.mask_id is None or not word_l2r else 2 * n - len(words)
 
 
-def _groups(texts: Sequence[Ids]) -> Iterator[list[Ids]]:
+def different_conditionals(model: TextModel, texts: Sequence[Ids], words: Sequence[Spans], word_l2r: bool) -> int:
+    """Number of conditionals that score_texts computes: equal contexts of masked models once, else equal texts."""
+    different = {ids.tobytes(): (ids, spans) for ids, spans in zip(texts, words, strict=True)}
+    if model.has_joint:
+        return sum(len(ids) for ids, _ in different.values())
+    contexts = _Contexts()
+    for ids, spans in different.values():
+        contexts.ask_text(ids, spans, word_l2r, model.mask_id)
+    return len(contexts)
+
+
+def _groups(texts: Sequence[_Text]) -> Iterator[list[_Text]]:
     """Texts in groups of at most ELEMENTS tokens in n contexts of each; a longer text is a group of its own."""
-    group: list[Ids] = []
+    group: list[_Text] = []
     elements = 0
-    for ids in texts:
-        if group and elements + len(ids) ** 2 > ELEMENTS:
+    for text in texts:
+        size = len(text[0]) ** 2
+        if group and elements + size > ELEMENTS:
             yield group
             group, elements = [], 0
-        group.append(ids)
-        elements += len(ids) ** 2
+        group.append(text)
+        elements += size
     if group:
         yield group
 
 
-def _score_masked(model: TextModel, texts: Sequence[Ids], words: Sequence[Spans], word_l2r: bool,
-                  advance: Advance) -> Iterator[TextScore]:
-    contexts, mask = _Contexts(), model.mask_id
-    asked: list[list[tuple[int, int]]] = []
-    asked_l2r: list[list[tuple[int, int]] | None] = []
-    for ids, spans in zip(texts, words, strict=True):
-        asked.append([contexts.ask(ids, site) for site in range(len(ids))])
-        if not word_l2r or (mask is None and len(spans) < len(ids)):
-            asked_l2r.append(None)
-            continue
-        places = list(asked[-1])
-        for first, last in spans:
-            for site in range(first, last - 1):
-                assert mask is not None
-                masked = ids.copy()
-                masked[site + 1 : last] = mask
-                places[site] = contexts.ask(masked, site)
-        asked_l2r.append(places)
+def _score_masked(model: TextModel, texts: Sequence[_Text], word_l2r: bool, advance: Advance) -> Iterator[TextScore]:
+    contexts = _Contexts()
+    asked = [contexts.ask_text(*text, word_l2r, model.mask_id) for text in texts]
     answers = contexts.answer(model, advance)
-    for places, places_l2r, spans in zip(asked, asked_l2r, words, strict=True):
+    for (places, places_l2r), (_, words) in zip(asked, texts, strict=True):
         at = tuple(np.transpose(places))
         logp = answers.logp[at]
         l2r = None if places_l2r is None else answers.logp[tuple(np.transpose(places_l2r))]
         broken = np.isnan(logp) if l2r is None else np.isnan(logp) | np.isnan(l2r)
-        yield TextScore(logp, l2r, answers.gamma[at], answers.rank[at], spans, _first(broken))
+        yield TextScore(logp, l2r, answers.gamma[at], answers.rank[at], words, _first(broken))
 
 
-def _score_from_left(model: TextModel, texts: Sequence[Ids], words: Sequence[Spans], word_l2r: bool,
-                     advance: Advance) -> Iterator[TextScore]:
+def _score_from_left(model: TextModel, texts: Sequence[_Text], advance: Advance) -> Iterator[TextScore]:
     skipped = 0 if len(model.prefix) else 1
     size = BATCHES * model.rows
     for start in range(0, len(texts), size):
-        piece = slice(start, start + size)
-        scores = model.left_scores(stack(texts[piece]))
-        for k, (ids, spans) in enumerate(zip(texts[piece], words[piece], strict=True)):
+        piece = texts[start : start + size]
+        scores = model.left_scores(stack([ids for ids, _ in piece]))
+        advance(sum(len(ids) for ids, _ in piece))
+        for k, (ids, words) in enumerate(piece):
             at = k, slice(len(ids))
             broken = np.isnan(scores.logp[at])
             broken[:skipped] = False
-            yield TextScore(scores.logp[at], None, scores.gamma[at], scores.rank[at], spans, _first(broken))
-        advance(sum(map(len, texts[piece])))
+            yield TextScore(scores.logp[at], None, scores.gamma[at], scores.rank[at], words, _first(broken))
 
 
 def _first(broken: NDArray[np.bool_]) -> int | None:
