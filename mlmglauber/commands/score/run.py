@@ -50,7 +50,7 @@ class ScoreRun:
         self.io, self.options = io, options
         self.as_table = options.table in TABLE_FORMS
         self.inputs = ScoreInputs(io, options, options.in_run_record(), opener=open_scorer,
-                                  write=(lambda record: None) if self.as_table else None)
+                                  write=self._pass)
         self.inputs.summed = self.as_table
         self.rows: list[tuple[str, Record]] = []
         """The name of each text and the fields of its score, for a table."""
@@ -66,6 +66,11 @@ class ScoreRun:
             from mlmglauber.commands.score.table import score_tables
 
             write_tables(self.io, self.options.table, score_tables(self.rows))
+
+    def _pass(self, record: Record) -> None:
+        """Write the run record and the records that are no inputs, unless the output is a table."""
+        if not self.as_table:
+            self.io.output.write(record)
 
     def _together(self) -> int:
         model = self.inputs.model
