@@ -72,5 +72,5 @@ def score_rows(folder: Path, bert_base: Callable[[Path], str], passages: Path,
             found.setdefault(name, []).append(loop / seconds)
     for name, ratios in found.items():
         ratio = statistics.median(ratios)
-        yield (f"mlm-score, BERT-base size, {TEXTS} texts of {WORDS} words, {name}, against the PLL by one token a call",
+        yield (f"mlm-score, BERT-base size, {TEXTS} texts of {WORDS} words, {name}, against PLL by one token a call",
                f"{ratio:.1f} x", ">= 5 x", ratio >= 5)

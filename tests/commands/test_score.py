@@ -221,10 +221,12 @@ def test_tables_for_people(sh):
 
 def test_a_dry_run_counts_and_writes_nothing(sh):
     lines = b"the cat sat on the mat\nthe dog sat on the mat\nthe cat sat on the mat\nso lovely\n"
-    done = sh("mlm-score --dry-run --csv", stdin=lines)
+    done = sh("mlm-score --dry-run", stdin=lines)
     assert (done.status, done.err) == (0, "")
-    rows = {line.split(",")[0]: line.split(",")[1:3] for line in done.out.decode().splitlines()}
+    rows = {cells[1]: cells[2:4] for cells in (re.split(" *│ *", line) for line in done.out.decode().splitlines())
+            if len(cells) > 3}
     assert rows["texts"] == ["3", "4"]
     assert rows["conditionals"] == ["15", "22"]  # 6 + 5 + 4, and 3 * 6 + 4; lovely has two pieces
     assert rows["records"] == ["5", "5"]
     assert b'"run"' not in done.out
+    assert b"\nrecords,0,0,\n" in sh("mlm-score --dry-run --csv", stdin=lines).out

@@ -134,7 +134,7 @@ class ScoreRun:
         count = texts = least = most = 0
         seen: set[int] = set()
         for batch in self.inputs.batches(self._together):
-            count += len(batch)
+            count += 0 if self.as_table else len(batch)
             texts += sum(bool(text.ids) for text in batch)
             _, works = self._divide([text for text in batch if hash(_key(text)) not in seen])
             seen.update(hash(_key(text)) for text in batch)
