@@ -22,6 +22,11 @@ class TextScore(NamedTuple):
 
     The first token of a text has no score under a causal model without a token to begin texts with: its numbers are NaN
     and its rank is 0. broken: a site whose conditional is not finite; the scores mean nothing then.
+
+    Properties: total, the sum of logp, which is the pseudo-log-likelihood (PLL) of a masked model (Salazar et al. 2020)
+    and log P(x) of a causal one; total_word_l2r, the sum of logp_word_l2r; perplexity, exp(-total / tokens), and
+    word_perplexity, exp(-total / scored_words); margin, the smallest gamma; tokens and scored_words, numbers of tokens
+    and words that have a score.
     """
 
     logp: NDArray[np.float64]
@@ -53,7 +58,7 @@ class TextScore(NamedTuple):
 
     @property
     def perplexity(self) -> float:
-        """exp(-total / tokens): the pseudo-perplexity of a masked model a token (Salazar et al. 2020)."""
+        """exp(-total / tokens): the pseudo-perplexity a token of a masked model, the perplexity of a causal one."""
         return perplexity(self.total, self.tokens)
 
     @property
