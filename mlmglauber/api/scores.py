@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @python_errors()
-def score(model: TextModel, texts: Sequence[Text], *, word_l2r: bool = True,
+def score(model: TextModel, texts: Sequence[Text], *, within_word: bool = True,
           progress: Progress = None) -> "list[TextScore]":
     """Scores of texts at temperature 1, without a chain, as `mlm-score` computes them.
 
@@ -24,11 +24,12 @@ def score(model: TextModel, texts: Sequence[Text], *, word_l2r: bool = True,
     the pseudo-log-likelihood, with pseudo-perplexities (see TextScore). Equal texts and equal contexts are computed
     once, and texts of similar length share forward passes.
 
-    texts: texts, or lists of token ids. word_l2r: also compute the within-word variant of Kauf and Ivanova (2023), in
-    which the later tokens of a word are masked with the token. progress: True for a bar, or a function that is called
-    with numbers of conditionals. ValueError for one text in the place of a list, for a text that the model cannot take,
-    and for a conditional that is not finite.
+    texts: texts, or lists of token ids. within_word: also compute the within-word variant of Kauf and Ivanova (2023),
+    in which the later tokens of a word are masked with the token. progress: True for a bar, or a function that is
+    called with numbers of conditionals. ValueError for one text in the place of a list, for a text that the model
+    cannot take, and for a conditional that is not finite.
 
+    >>> import numpy as np
     >>> import mlmglauber as mg
     >>> model = mg.open_model(mg.TableConditional.from_joint([[0.4, 0.1], [0.1, 0.4]]), tokens=["a", "b"])
     >>> same, different = mg.score(model, ["a a", "a b"])
@@ -44,8 +45,8 @@ def score(model: TextModel, texts: Sequence[Text], *, word_l2r: bool = True,
         raise ValueError("texts is one text; give a list of texts")
     ids = [np.array(token_ids(model, text), dtype=np.int64) for text in texts]
     words = [word_spans(model, text.tolist()) for text in ids]
-    with advancing(progress, "conditionals", different_conditionals(model, ids, words, word_l2r)) as advance:
-        scores = score_texts(model, ids, words, word_l2r, advance)
+    with advancing(progress, "conditionals", different_conditionals(model, ids, words, within_word)) as advance:
+        scores = score_texts(model, ids, words, within_word, advance)
     for k, found in enumerate(scores):
         if found.broken is not None:
             raise ValueError(f"text {k}: the model's conditional at site {found.broken} is not finite; leave the text "

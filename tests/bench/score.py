@@ -65,7 +65,7 @@ def score_rows(folder: Path, bert_base: Callable[[Path], str], passages: Path,
         begin = time.perf_counter()
         plls = by_hand(model, tokenizer, texts)
         loop = time.perf_counter() - begin
-        for name, options in (("PLL", ["--no-word-l2r"]), ("PLL and the within-word variant", [])):
+        for name, options in (("PLL", ["--no-within-word"]), ("PLL and the within-word variant", [])):
             seconds, scores = ours(*options)
             far = max(abs(a - b) for a, b in zip(plls, scores, strict=True))
             assert far < 1e-3, f"PLL differs by {far} nats"

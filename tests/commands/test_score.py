@@ -32,7 +32,7 @@ def test_a_table_through_the_command(sh, tables):
     assert first["token_scores"]["pieces"] == ["a", "b"]
     assert first["token_scores"]["rank"] == [3, 2]
     assert first["token_scores"]["gamma"] == pytest.approx(np.log([0.2 / 0.5, 0.3 / 0.6]))
-    assert first["pll"] == first["pll_word_l2r"] == pytest.approx(np.log(p[0] * p[1]))
+    assert first["pll"] == first["pll_within_word"] == pytest.approx(np.log(p[0] * p[1]))
     assert first["pseudo_perplexity"] == first["word_pseudo_perplexity"] == pytest.approx((p[0] * p[1]) ** -0.5)
     assert first["margin"] == pytest.approx(np.log(0.2 / 0.5))
     assert (second["token_scores"]["rank"], set(second)) == ([1, 1], set(first) - {"id", "topic"})
@@ -46,17 +46,17 @@ def test_what_by_chooses(sh):
     assert words["words"] == TEXT.split()
     pieces = token["token_scores"]
     assert pieces["pieces"][3:5] == ["love", "##ly"]
-    for name in ("logp", "logp_word_l2r"):
+    for name in ("logp", "logp_within_word"):
         assert words[name][3] == pytest.approx(sum(pieces[name][3:5]), abs=1e-4)
         assert sum(words[name]) == pytest.approx(sum(pieces[name]), abs=1e-3)
     assert (words["gamma"][3], words["rank"][3]) == (min(pieces["gamma"][3:5]), max(pieces["rank"][3:5]))
-    assert pieces["logp"][4] == pieces["logp_word_l2r"][4]
-    assert pieces["logp"][3] != pieces["logp_word_l2r"][3]
+    assert pieces["logp"][4] == pieces["logp_within_word"][4]
+    assert pieces["logp"][3] != pieces["logp_within_word"][3]
     assert text["pll"] == pytest.approx(sum(pieces["logp"]), abs=1e-3)
     assert np.log(text["word_pseudo_perplexity"]) == pytest.approx(-text["pll"] / 9)
     assert np.log(text["pseudo_perplexity"]) == pytest.approx(-text["pll"] / 10)
-    plain = scored(sh(f"echo '{TEXT}' | mlm-score --by word --no-word-l2r"))[0]
-    assert not [name for name in [*plain, *plain["word_scores"]] if "l2r" in name]
+    plain = scored(sh(f"echo '{TEXT}' | mlm-score --by word --no-within-word"))[0]
+    assert not [name for name in [*plain, *plain["word_scores"]] if "within" in name]
 
 
 @pytest.mark.parametrize("options", ["", "--allow a,b", "--freeze 1", "--tau 0.3 --allow a,c --freeze 0"])
@@ -111,7 +111,7 @@ def test_states_of_another_model_are_scored_by_their_text(sh, tables, made):
         assert new["ids"] == old["ids"]
         assert new["log_likelihood"] == pytest.approx(sum(new["token_scores"]["logp"]), abs=1e-6)
         assert np.log(new["perplexity"]) == pytest.approx(-new["log_likelihood"] / new["scored_tokens"])
-        assert not [name for name in new if "pseudo" in name or "l2r" in name]
+        assert not [name for name in new if "pseudo" in name or "within" in name]
     drift = sh("mlm-score -m gpt s | mlm-embed | mlm-drift --summary").records[0]
     assert drift["pll_start"] == pytest.approx(states[0]["pll"] / states[0]["n"])
 
@@ -151,7 +151,7 @@ def test_unknown_tokens_have_no_score_unless_all_tokens_are_counted(sh):
     assert (record["pll"], record["pll_reason"]) == (None, "a token of the text has probability 0")
     assert (record["pseudo_perplexity"], record["margin"], record["unknown"]) == (None, None, 1)
     lists = record["token_scores"]
-    assert [[lists[name][2] for name in ("logp", "logp_word_l2r", "gamma", "rank")]] == [[None] * 4]
+    assert [[lists[name][2] for name in ("logp", "logp_within_word", "gamma", "rank")]] == [[None] * 4]
     assert all(logp < 0 for k, logp in enumerate(lists["logp"]) if k != 2)
     assert "1 text with unknown tokens" in done.err
     whole = sh("mlm-score --all-tokens", stdin="the food ☃ was good\n".encode())
@@ -185,10 +185,10 @@ def test_length_scores_the_first_tokens_of_texts_and_refuses_to_cut_states(sh):
 
 
 def test_a_second_score_replaces_the_first_and_chains_do_not_inherit_scores(sh, tables):
-    again = sh("echo 'a b' | mlm-score -m a.json | mlm-score -m a.json --by word --no-word-l2r")
+    again = sh("echo 'a b' | mlm-score -m a.json | mlm-score -m a.json --by word --no-within-word")
     record = scored(again)[0]
     assert record["scorer"] == again.records[1]["run"]
-    assert not [name for name in record if "token_scores" in name or "l2r" in name]
+    assert not [name for name in record if "token_scores" in name or "within" in name]
     chain = sh("echo '{\"text\":\"a b\",\"rank\":7}' | mlm-score -m a.json | mlm-sample -m a.json --steps 1 --seed 1")
     assert set(chain.states[0]) == {"type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "rank"}
     own = sh("mlm-sample -m a.json --steps 0", stdin=b'{"text":"a b","margin":3,"perplexity":1}\n')
@@ -211,11 +211,11 @@ def test_tables_for_people(sh):
     assert re.search(r"│    3 │ love +│ +-\d+\.\d{3} │ +-\d+\.\d{3} │ +-?\d+\.\d{3} │ +\d+ │", done)
     assert "why none" not in done
     words = sh(f"printf '{TEXT}\\nthe cat\\n' | mlm-score --csv --by word").out.decode().splitlines()
-    assert words[0].startswith("table,id,word,text,logp,logp word l2r,gamma,rank,tokens,words,log-likelihood,word l2r,")
+    assert words[0].startswith("table,id,word,text,logp,logp within word,gamma,rank,tokens,words,log-likelihood,")
     assert len(words) == 1 + 9 + 2 + 2
-    text = sh(f"echo '{TEXT}' | mlm-score --md --by text --no-word-l2r").out.decode()
+    text = sh(f"echo '{TEXT}' | mlm-score --md --by text --no-within-word").out.decode()
     assert text.startswith("Texts")
-    assert "l2r" not in text
+    assert "within" not in text
     assert sh("echo '{\"type\":\"pair\"}' | mlm-score --table").status == 65
 
 

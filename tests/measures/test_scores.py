@@ -102,7 +102,7 @@ def test_every_state_of_table_a():
         known = margins(site_rows(table, ids, np.arange(2)), ids, 1.0, 3)
         assert score.gamma == pytest.approx(known.gamma)
         assert score.margin == pytest.approx(known.margin)
-        assert score.total_word_l2r == pytest.approx(score.total)  # each word is one token
+        assert score.total_within_word == pytest.approx(score.total)  # each word is one token
         assert score.rank.tolist() == [place_in(TABLE_A[0][y], x), place_in(TABLE_A[1][x], y)]
 
 
@@ -139,9 +139,10 @@ def test_within_word_scores_of_a_joint_law_add_up_to_the_word_given_the_others()
     for ids, score in zip(states, score_texts(model, states, [WORDS] * 81), strict=True):
         a, b, c, d = ids.tolist()
         word = by_word(score)
-        assert word.logp_word_l2r[0] == pytest.approx(np.log(joint[a, b, c, d] / joint[..., d].sum()))
-        assert word.logp_word_l2r[1] == word.logp[1] == pytest.approx(np.log(joint[a, b, c, d] / joint[a, b, c].sum()))
-        different.append(abs(word.logp[0] - word.logp_word_l2r[0]))
+        assert word.logp_within_word[0] == pytest.approx(np.log(joint[a, b, c, d] / joint[..., d].sum()))
+        assert word.logp[1] == pytest.approx(np.log(joint[a, b, c, d] / joint[a, b, c].sum()))
+        assert word.logp_within_word[1] == word.logp[1]
+        different.append(abs(word.logp[0] - word.logp_within_word[0]))
         assert word.gamma[0] == score.gamma[:3].min()
         assert word.rank[0] == score.rank[:3].max()
     assert min(different) > 1e-6
@@ -158,7 +159,7 @@ def test_each_context_is_computed_once():
     assert conditionals_of(model, WORDS, False) == 4
     model.asked.clear()
     advanced = []
-    score_texts(model, states, [WORDS] * 81, word_l2r=False, advance=advanced.append)
+    score_texts(model, states, [WORDS] * 81, within_word=False, advance=advanced.append)
     assert len(model.asked) == sum(advanced) == 4 * 27
 
 
@@ -225,8 +226,8 @@ def test_scores_are_those_of_one_call_a_token(checkpoints, name, all_tokens):
         if name in ("xlm-roberta", "albert", "deberta-v2"):
             words = [sum(first <= site for first, _ in score.words) for site in range(len(ids))]  # ours: "log," is two
         several += len(words) - len(set(words))
-        l2r = loop(folder, lm, ids.tolist(), partial(later_in_word, words))
-        assert score.logp_word_l2r == pytest.approx(l2r, abs=1e-4)
+        within = loop(folder, lm, ids.tolist(), partial(later_in_word, words))
+        assert score.logp_within_word == pytest.approx(within, abs=1e-4)
     assert several > 0 or name == "esm"
 
 
@@ -245,7 +246,7 @@ def test_scores_of_a_causal_model_are_those_of_its_full_logits(checkpoints, bos)
         with torch.no_grad():
             logits = plain(torch.tensor([[*lm.prefix, *ids]])).logits[0].double()
         rows = torch.log_softmax(logits, 1).numpy()
-        assert score.logp_word_l2r is None
+        assert score.logp_within_word is None
         first = 0 if bos else 1
         assert (score.tokens, score.broken) == (len(ids) - first, None)
         for site in range(first, len(ids)):

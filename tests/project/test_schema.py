@@ -40,7 +40,6 @@ RUNS = [
     ("states", "rect --path --summary"),
     ("states", f"score {MODEL}"),
     ("states", "score --by word -m zero.json"),
-    ("texts", f"score {MODEL} --by text"),
     ("texts", f"influence {MODEL} --seed 1 -t 0,0.2,1 --matrix"),
     ("texts", f"influence {MODEL} --seed 1 --draw worst"),
     ("texts", "influence -m zero.json --seed 1"),

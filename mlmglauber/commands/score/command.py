@@ -29,7 +29,7 @@ EXAMPLES = """\
   mlm-sample --tau 0.5,1,2 passages.txt | mlm-score --by text | mlm-embed | mlm-drift --summary"""
 
 GROUPS = (
-    Group("Scores", "by length", "word-l2r all-tokens"),
+    Group("Scores", "by length", "within-word all-tokens"),
 )
 
 
@@ -37,7 +37,7 @@ GROUPS = (
               help="Add the scores of each token, those of each word, or only those of the text.")
 @click.option("--length", type=click.IntRange(1), metavar="N",
               help="Score the first N tokens of each text; shorter texts are skipped and counted.")
-@click.option("--word-l2r/--no-word-l2r", default=True, show_default=True,
+@click.option("--within-word/--no-within-word", default=True, show_default=True,
               help="Compute the within-word variant, in which the later tokens of a word are masked too.")
 @click.option("--all-tokens", is_flag=True,
               help="Normalise over the whole vocabulary, special and unknown tokens too, which chains never draw.")

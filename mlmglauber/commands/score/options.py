@@ -11,7 +11,7 @@ class ScoreOptions(TextOptions):
     """Values of the options of mlm-score."""
 
     by: str
-    word_l2r: bool
+    within_word: bool
     all_tokens: bool
     table: str
 

@@ -27,7 +27,7 @@ def masked_fields(scorer: str, causal: bool) -> Record:
 
 
 def score_fields(scorer: str, model: TextModel, ids: Sequence[int], score: TextScore, by: str,
-                 word_l2r: bool) -> Record:
+                 within_word: bool) -> Record:
     """The fields of the score of a text. scorer: the run that scored it. by: "token", "word" or "text"."""
     causal = model.has_joint
     names = ("log_likelihood", "perplexity", "word_perplexity") if causal else (
@@ -35,9 +35,9 @@ def score_fields(scorer: str, model: TextModel, ids: Sequence[int], score: TextS
     reason = NEVER if score.tokens else NO_BEGINNING
     fields: Record = {"scorer": scorer, "scored_tokens": score.tokens, "scored_words": score.scored_words}
     fields |= nullable(names[0], score.total, reason)
-    if word_l2r and not causal:
-        fields |= nullable("pll_word_l2r", score.total_word_l2r,
-                           NEVER if score.logp_word_l2r is not None else "the model has no mask token")
+    if within_word and not causal:
+        fields |= nullable("pll_within_word", score.total_within_word,
+                           NEVER if score.logp_within_word is not None else "the model has no mask token")
     too_large = "it is larger than any number of double precision" if isfinite(score.total) else reason
     fields |= nullable(names[1], score.perplexity, too_large) | nullable(names[2], score.word_perplexity, too_large)
     fields |= nullable("margin", score.margin, "no other token is allowed" if score.margin == inf else reason)
@@ -53,8 +53,8 @@ def _lists(scores: Any) -> Record:
     """The lists of a TextScore or of WordScores; null where a number is not finite, and the rank of such a token."""
     finite = [isfinite(logp) for logp in scores.logp.tolist()]
     lists: Record = {"logp": _finite(scores.logp)}
-    if scores.logp_word_l2r is not None:
-        lists["logp_word_l2r"] = _finite(scores.logp_word_l2r)
+    if scores.logp_within_word is not None:
+        lists["logp_within_word"] = _finite(scores.logp_within_word)
     ranks = zip(scores.rank.tolist(), finite, strict=True)
     return lists | {"gamma": _finite(scores.gamma), "rank": [rank if known else None for rank, known in ranks]}
 

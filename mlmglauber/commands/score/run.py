@@ -80,7 +80,7 @@ class ScoreRun:
         """Score the texts of a batch, and write them."""
         scores, works = self._divide(batch)
         for work in works:
-            planned = sum(conditionals_of(work.model, words, self.options.word_l2r) for words in work.words.values())
+            planned = sum(conditionals_of(work.model, words, self.options.within_word) for words in work.words.values())
             progress.plan(planned)
             before = progress.done
             scores |= self._compute(work, partial(_advance, progress))
@@ -107,7 +107,7 @@ class ScoreRun:
         return scores, list(works.values())
 
     def _compute(self, work: _Work, advance: Advance) -> dict[Key, TextScore]:
-        found = score_texts(work.model, list(work.texts.values()), list(work.words.values()), self.options.word_l2r,
+        found = score_texts(work.model, list(work.texts.values()), list(work.words.values()), self.options.within_word,
                             advance)
         new = dict(zip(work.texts, found, strict=True))
         self._kept.update(new)
@@ -121,7 +121,7 @@ class ScoreRun:
             score = scores[_key(text)]
             if score.broken is not None:
                 raise RecordError(f"the model's conditional at site {score.broken} is not finite; the text is left out")
-            fields = score_fields(run, text.model, text.ids, score, options.by, options.word_l2r)
+            fields = score_fields(run, text.model, text.ids, score, options.by, options.within_word)
         if self.as_table:
             self.rows.append((text.name, fields))
         else:
@@ -129,7 +129,7 @@ class ScoreRun:
 
     def dry_run(self) -> None:
         """Time the scores of a few texts, count the conditionals of all, and write the estimate."""
-        output, timing, l2r = self.io.output, Timing(), self.options.word_l2r
+        output, timing, within = self.io.output, Timing(), self.options.within_word
         self.io.output = measured = MeasuredOutput(None)
         count = texts = least = most = 0
         seen: set[int] = set()
@@ -141,7 +141,7 @@ class ScoreRun:
             for work in works:
                 least += self._different(work)
             for text in batch:
-                most += conditionals_of(text.model, word_spans(text.model, text.ids), l2r) if text.ids else 0
+                most += conditionals_of(text.model, word_spans(text.model, text.ids), within) if text.ids else 0
             for start in range(0, len(batch), TIMED):
                 if not timing.enough:
                     self._time(batch[start : start + TIMED], timing)
@@ -153,7 +153,7 @@ class ScoreRun:
 
     def _different(self, work: _Work) -> int:
         return different_conditionals(work.model, list(work.texts.values()), list(work.words.values()),
-                                      self.options.word_l2r)
+                                      self.options.within_word)
 
     def _time(self, batch: Sequence[Input], timing: Timing) -> None:
         """Score a few texts of a dry run, and note the time."""

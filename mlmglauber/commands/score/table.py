@@ -26,8 +26,8 @@ def _columns(what: str, heading: str, key: str, of: str, pooled: tuple[str, str]
         Column(heading, of, lambda row: name(row.of(key)), stays=True),
         Column("logp", "Log-probability given all other tokens, or those before it, nats."
                + (" The sum over the tokens of the word." if pooled[0] else ""), lambda row: number(row.of("logp"), 3)),
-        Column("logp word l2r", "The same with the later tokens of its word masked too.",
-               lambda row: _optional(row.of("logp_word_l2r"))),
+        Column("logp within word", "The same with the later tokens of its word masked too.",
+               lambda row: _optional(row.of("logp_within_word"))),
         Column("gamma", "Margin: log-probability minus the largest one of another token, nats." + pooled[0],
                lambda row: number(row.of("gamma"), 3)),
         Column("rank", "1 for the likeliest token of the vocabulary." + pooled[1], lambda row: count(row.of("rank"))),
@@ -54,8 +54,8 @@ TEXTS = Table("Texts", (
     Column("words", "Words.", lambda row: count(row[1].get("scored_words"))),
     Column("log-likelihood", "Sum of the log-probabilities, nats: the pseudo-log-likelihood of a masked model, the "
            "log-likelihood of a causal one.", lambda row: _either(row, "pll", "log_likelihood"), stays=True),
-    Column("word l2r", "Pseudo-log-likelihood with the later tokens of each word masked too, nats.",
-           lambda row: _either(row, "pll_word_l2r") if row[1].get("pll_word_l2r") is not None else ""),
+    Column("within word", "Pseudo-log-likelihood with the later tokens of each word masked too, nats.",
+           lambda row: _either(row, "pll_within_word") if row[1].get("pll_within_word") is not None else ""),
     Column("perplexity a token", "Pseudo-perplexity or perplexity a token.",
            lambda row: _either(row, "pseudo_perplexity", "perplexity"), stays=True),
     Column("a word", "The same a word.", lambda row: _either(row, "word_pseudo_perplexity", "word_perplexity"),

@@ -30,7 +30,7 @@ OWN_FIELDS = frozenset({
 """Fields of an input that its answers do not inherit: they are computed anew, or describe the old text."""
 
 SCORE_FIELDS = frozenset({
-    "scorer", "scored_tokens", "scored_words", "pll", "pll_reason", "pll_word_l2r", "pll_word_l2r_reason",
+    "scorer", "scored_tokens", "scored_words", "pll", "pll_reason", "pll_within_word", "pll_within_word_reason",
     "pseudo_perplexity", "pseudo_perplexity_reason", "word_pseudo_perplexity", "word_pseudo_perplexity_reason",
     "log_likelihood", "log_likelihood_reason", "perplexity", "perplexity_reason", "word_perplexity",
     "word_perplexity_reason", "margin", "margin_reason", "token_scores", "word_scores",

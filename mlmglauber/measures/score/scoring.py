@@ -45,20 +45,20 @@ class _Contexts:
         tokens = self._tokens[place]
         return place, tokens.setdefault(int(ids[site]), len(tokens))
 
-    def ask_text(self, ids: Ids, words: Spans, word_l2r: bool, mask: int | None) -> tuple[Places, Places | None]:
-        """Ask for all scores of a text: the places of logp and of logp_word_l2r, None where it is not computed."""
+    def ask_text(self, ids: Ids, words: Spans, within_word: bool, mask: int | None) -> tuple[Places, Places | None]:
+        """Ask for all scores of a text: the places of logp and of logp_within_word, None where it is not computed."""
         places = [self.ask(ids, site) for site in range(len(ids))]
-        if not word_l2r:
+        if not within_word:
             return places, None
-        places_l2r = list(places)
+        places_within = list(places)
         for first, last in words:
             for site in range(first, last - 1):
                 if mask is None:
                     return places, None
                 masked = ids.copy()
                 masked[site + 1 : last] = mask
-                places_l2r[site] = self.ask(masked, site)
-        return places, places_l2r
+                places_within[site] = self.ask(masked, site)
+        return places, places_within
 
     def answer(self, model: Conditional, advance: Advance) -> TokenScores:
         """The scores of all tokens that were asked for: row k holds those of the k-th context."""
@@ -74,39 +74,39 @@ class _Contexts:
         return TokenScores(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def score_texts(model: TextModel, texts: Sequence[Ids], words: Sequence[Spans], word_l2r: bool = True,
+def score_texts(model: TextModel, texts: Sequence[Ids], words: Sequence[Spans], within_word: bool = True,
                 advance: Advance = lambda count: None) -> list[TextScore]:
     """The scores of texts, in their order.
 
-    texts: (n,) token ids of each. words: the sites of the words of each. word_l2r: whether to compute logp_word_l2r; it
-    is None for a causal model, and for a model without a mask token if a word has several tokens. advance: called with
-    numbers of contexts, or of tokens of a causal model, whenever some are scored.
+    texts: (n,) token ids of each. words: the sites of the words of each. within_word: whether to compute
+    logp_within_word; it is None for a causal model, and for a model without a mask token if a word has several tokens.
+    advance: called with numbers of contexts, or of tokens of a causal model, whenever some are scored.
     """
     different = {ids.tobytes(): (ids, spans) for ids, spans in zip(texts, words, strict=True)}
     scores: dict[bytes, TextScore] = {}
     for group in _groups(sorted(different.values(), key=lambda text: len(text[0]))):
         found = _score_from_left(model, group, advance) if model.has_joint else _score_masked(
-            model, group, word_l2r, advance)
+            model, group, within_word, advance)
         for (ids, _), score in zip(group, found, strict=True):
             scores[ids.tobytes()] = score
     return [scores[ids.tobytes()] for ids in texts]
 
 
-def conditionals_of(model: TextModel, words: Spans, word_l2r: bool) -> int:
+def conditionals_of(model: TextModel, words: Spans, within_word: bool) -> int:
     """Number of conditionals of a text: one a token, and of a masked model one more for each token before the last one
     of its word."""
     n = words[-1][1]
-    return n if model.has_joint or model.mask_id is None or not word_l2r else 2 * n - len(words)
+    return n if model.has_joint or model.mask_id is None or not within_word else 2 * n - len(words)
 
 
-def different_conditionals(model: TextModel, texts: Sequence[Ids], words: Sequence[Spans], word_l2r: bool) -> int:
+def different_conditionals(model: TextModel, texts: Sequence[Ids], words: Sequence[Spans], within_word: bool) -> int:
     """Number of conditionals that score_texts computes: equal contexts of masked models once, else equal texts."""
     different = {ids.tobytes(): (ids, spans) for ids, spans in zip(texts, words, strict=True)}
     if model.has_joint:
         return sum(len(ids) for ids, _ in different.values())
     contexts = _Contexts()
     for ids, spans in different.values():
-        contexts.ask_text(ids, spans, word_l2r, model.mask_id)
+        contexts.ask_text(ids, spans, within_word, model.mask_id)
     return len(contexts)
 
 
@@ -125,16 +125,16 @@ def _groups(texts: Sequence[_Text]) -> Iterator[list[_Text]]:
         yield group
 
 
-def _score_masked(model: TextModel, texts: Sequence[_Text], word_l2r: bool, advance: Advance) -> Iterator[TextScore]:
+def _score_masked(model: TextModel, texts: Sequence[_Text], within_word: bool, advance: Advance) -> Iterator[TextScore]:
     contexts = _Contexts()
-    asked = [contexts.ask_text(*text, word_l2r, model.mask_id) for text in texts]
+    asked = [contexts.ask_text(*text, within_word, model.mask_id) for text in texts]
     answers = contexts.answer(model, advance)
-    for (places, places_l2r), (_, words) in zip(asked, texts, strict=True):
+    for (places, places_within), (_, words) in zip(asked, texts, strict=True):
         at = tuple(np.transpose(places))
         logp = answers.logp[at]
-        l2r = None if places_l2r is None else answers.logp[tuple(np.transpose(places_l2r))]
-        broken = np.isnan(logp) if l2r is None else np.isnan(logp) | np.isnan(l2r)
-        yield TextScore(logp, l2r, answers.gamma[at], answers.rank[at], words, _first(broken))
+        within = None if places_within is None else answers.logp[tuple(np.transpose(places_within))]
+        broken = np.isnan(logp) if within is None else np.isnan(logp) | np.isnan(within)
+        yield TextScore(logp, within, answers.gamma[at], answers.rank[at], words, _first(broken))
 
 
 def _score_from_left(model: TextModel, texts: Sequence[_Text], advance: Advance) -> Iterator[TextScore]:

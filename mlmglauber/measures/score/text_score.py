@@ -15,22 +15,22 @@ class TextScore(NamedTuple):
     """Scores of a text x of n tokens under a model, in nats at tau = 1.
 
     logp: (n,) log p(x_i | x_-i) of a masked model, log p(x_i | x_<i) of a causal one; -inf for a token that is never
-    drawn. logp_word_l2r: (n,) the same of a masked model with the later tokens of the word of x_i masked too (Kauf and
-    Ivanova 2023), None where it is not computed. gamma: (n,) margins l_i(x_i) - max_{v != x_i} l_i(v), with
-    l_i = log p(. | x_-i) or log p(. | x_<i). rank: (n,) 1 where x_i is the token that tau = 0 draws, 2 for the next
-    one, and so on. words: the sites of each word.
+    drawn. logp_within_word: (n,) the same of a masked model with the later tokens of the word of x_i masked too
+    (PLL-word-l2r of Kauf and Ivanova 2023), None where it is not computed. gamma: (n,) margins
+    l_i(x_i) - max_{v != x_i} l_i(v), with l_i = log p(. | x_-i) or log p(. | x_<i). rank: (n,) 1 where x_i is the token
+    that tau = 0 draws, 2 for the next one, and so on. words: the sites of each word.
 
     The first token of a text has no score under a causal model without a token to begin texts with: its numbers are NaN
     and its rank is 0. broken: a site whose conditional is not finite; the scores mean nothing then.
 
     Properties: total, the sum of logp, which is the pseudo-log-likelihood (PLL) of a masked model (Salazar et al. 2020)
-    and log P(x) of a causal one; total_word_l2r, the sum of logp_word_l2r; perplexity, exp(-total / tokens), and
+    and log P(x) of a causal one; total_within_word, the sum of logp_within_word; perplexity, exp(-total / tokens), and
     word_perplexity, exp(-total / scored_words); margin, the smallest gamma; tokens and scored_words, numbers of tokens
     and words that have a score.
     """
 
     logp: NDArray[np.float64]
-    logp_word_l2r: NDArray[np.float64] | None
+    logp_within_word: NDArray[np.float64] | None
     gamma: NDArray[np.float64]
     rank: NDArray[np.int64]
     words: Spans
@@ -52,9 +52,9 @@ class TextScore(NamedTuple):
         return total(self.logp)
 
     @property
-    def total_word_l2r(self) -> float:
-        """The sum of logp_word_l2r, NaN where it was not computed."""
-        return nan if self.logp_word_l2r is None else total(self.logp_word_l2r)
+    def total_within_word(self) -> float:
+        """The sum of logp_within_word, NaN where it was not computed."""
+        return nan if self.logp_within_word is None else total(self.logp_within_word)
 
     @property
     def perplexity(self) -> float:
@@ -75,12 +75,12 @@ class TextScore(NamedTuple):
 class WordScores(NamedTuple):
     """The scores of the W words of a text.
 
-    logp, logp_word_l2r: (W,) sums over the tokens of a word that have a score; NaN where none has. gamma: (W,) the
+    logp, logp_within_word: (W,) sums over the tokens of a word that have a score; NaN where none has. gamma: (W,) the
     smallest, rank: (W,) the largest of its tokens; NaN and 0 where none has a score.
     """
 
     logp: NDArray[np.float64]
-    logp_word_l2r: NDArray[np.float64] | None
+    logp_within_word: NDArray[np.float64] | None
     gamma: NDArray[np.float64]
     rank: NDArray[np.int64]
 
@@ -94,10 +94,10 @@ def by_word(score: TextScore) -> WordScores:
     ([0.125, 0.5], [2, 1])
     """
     spans = [slice(first, last) for first, last in score.words]
-    l2r = score.logp_word_l2r
+    within = score.logp_within_word
     return WordScores(
         np.array([total(score.logp[span]) for span in spans]),
-        None if l2r is None else np.array([total(l2r[span]) for span in spans]),
+        None if within is None else np.array([total(within[span]) for span in spans]),
         np.array([min((gamma for gamma in score.gamma[span].tolist() if not isnan(gamma)), default=nan)
                   for span in spans]),
         np.array([score.rank[span].max() for span in spans], dtype=np.int64))

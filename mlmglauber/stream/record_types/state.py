@@ -21,7 +21,7 @@ class TokenScoreLists(TypedDict):
 
     pieces: list[str]
     logp: list[float | None]
-    logp_word_l2r: NotRequired[list[float | None]]
+    logp_within_word: NotRequired[list[float | None]]
     gamma: list[float | None]
     rank: list[int | None]
 
@@ -31,7 +31,7 @@ class WordScoreLists(TypedDict):
 
     words: list[str]
     logp: list[float | None]
-    logp_word_l2r: NotRequired[list[float | None]]
+    logp_within_word: NotRequired[list[float | None]]
     gamma: list[float | None]
     rank: list[int | None]
 
@@ -61,7 +61,7 @@ class StateRecord(TypedDict):
     scorer: NotRequired[Digest]
     scored_tokens: NotRequired[Count]
     scored_words: NotRequired[Count]
-    pll_word_l2r: NotRequired[Annotated[float | None, reason("pll_word_l2r_reason")]]
+    pll_within_word: NotRequired[Annotated[float | None, reason("pll_within_word_reason")]]
     pseudo_perplexity: NotRequired[Annotated[float | None, reason("pseudo_perplexity_reason")]]
     word_pseudo_perplexity: NotRequired[Annotated[float | None, reason("word_pseudo_perplexity_reason")]]
     log_likelihood: NotRequired[Annotated[float | None, reason("log_likelihood_reason")]]
