@@ -48,13 +48,14 @@ GROUPS = (
 @dry_run_option
 def score(io: Filter, options: ScoreOptions) -> None:
     """Score the texts that have arrived, batch after batch."""
+    if io.dry_run:
+        from mlmglauber.commands.score.dry_run import write_score_estimate
+
+        write_score_estimate(io, options)
+        return
     from mlmglauber.commands.score.run import ScoreRun
 
-    run = ScoreRun(io, options)
-    if io.dry_run:
-        run.dry_run()
-    else:
-        run.run()
+    ScoreRun(io, options).run()
 
 
 main = record_command(score, ScoreOptions, DESCRIPTION, EXAMPLES, GROUPS, Spread(needs_all=("table",)))

@@ -9,13 +9,12 @@ from cachetools import LRUCache
 from mlmglauber.commands.score.inputs import ScoreInputs
 from mlmglauber.commands.score.options import ScoreOptions
 from mlmglauber.commands.score.records import masked_fields, score_fields, scored
-from mlmglauber.commands.shared.dry_run import Bounds, MeasuredOutput, Timing, write_estimate
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input
 from mlmglauber.commands.shared.options import TABLE_FORMS
 from mlmglauber.commands.shared.progress import Progress
 from mlmglauber.commands.shared.table_output import write_tables
-from mlmglauber.measures.score.scoring import Advance, conditionals_of, different_conditionals, score_texts
+from mlmglauber.measures.score.scoring import Advance, conditionals_of, score_texts
 from mlmglauber.measures.score.text_score import Spans, TextScore
 from mlmglauber.models.conditionals import Ids, TextModel
 from mlmglauber.models.opening import open_scorer
@@ -25,8 +24,6 @@ from mlmglauber.stream.records import Record
 
 TOGETHER = 32
 """Number of texts that are scored together; half the rows of a batch of the model if these are more."""
-TIMED = 2
-"""Number of texts in a batch that --dry-run times."""
 CACHED = 1 << 18
 """Maximum number of tokens of all texts whose scores are kept: a chain that stays in a state is scored once."""
 
@@ -59,8 +56,8 @@ class ScoreRun:
     def run(self) -> None:
         """Score every text."""
         with self.io.bar("conditionals") as progress:
-            for batch in self.inputs.batches(self._together):
-                self._score(batch, progress)
+            for batch in self.inputs.batches(self.together):
+                self.score(batch, progress)
                 self.io.output.flush()
         if self.as_table:
             from mlmglauber.commands.score.table import score_tables
@@ -72,11 +69,12 @@ class ScoreRun:
         if not self.as_table:
             self.io.output.write(record)
 
-    def _together(self) -> int:
+    def together(self) -> int:
+        """Number of texts that are scored together."""
         model = self.inputs.model
         return TOGETHER if model is None else max(TOGETHER, model.rows // 2)
 
-    def _score(self, batch: Sequence[Input], progress: Progress) -> None:
+    def score(self, batch: Sequence[Input], progress: Progress) -> None:
         """Score the texts of a batch, and write them."""
         scores, works = self._divide(batch)
         for work in works:
@@ -94,7 +92,7 @@ class ScoreRun:
         scores: dict[Key, TextScore] = {}
         works: dict[int, _Work] = {}
         for text in batch:
-            key = _key(text)
+            key = key_of(text)
             if not text.ids or key in scores:
                 continue
             if key in self._kept:
@@ -118,7 +116,7 @@ class ScoreRun:
         if not text.ids:
             fields = masked_fields(run, text.model.has_joint)
         else:
-            score = scores[_key(text)]
+            score = scores[key_of(text)]
             if score.broken is not None:
                 raise RecordError(f"the model's conditional at site {score.broken} is not finite; the text is left out")
             fields = score_fields(run, text.model, text.ids, score, options.by, options.within_word)
@@ -127,41 +125,9 @@ class ScoreRun:
         else:
             self.io.output.write(scored(text.record, fields))
 
-    def dry_run(self) -> None:
-        """Time the scores of a few texts, count the conditionals of all, and write the estimate."""
-        output, timing, within = self.io.output, Timing(), self.options.within_word
-        self.io.output = measured = MeasuredOutput(None)
-        count = texts = least = most = 0
-        seen: set[int] = set()
-        for batch in self.inputs.batches(self._together):
-            count += 0 if self.as_table else len(batch)
-            texts += sum(bool(text.ids) for text in batch)
-            _, works = self._divide([text for text in batch if hash(_key(text)) not in seen])
-            seen.update(hash(_key(text)) for text in batch)
-            for work in works:
-                least += self._different(work)
-            for text in batch:
-                most += conditionals_of(text.model, word_spans(text.model, text.ids), within) if text.ids else 0
-            for start in range(0, len(batch), TIMED):
-                if not timing.enough:
-                    self._time(batch[start : start + TIMED], timing)
-        if texts:
-            write_estimate(self.io, output, self.options.table, [
-                Bounds("texts", len(seen), texts, "equal texts once; each text"),
-                Bounds("conditionals", least, most, "equal contexts once; those of each text"),
-                timing.bounds(least, most, "conditional"), *measured.bounds(count, count)])
 
-    def _different(self, work: _Work) -> int:
-        return different_conditionals(work.model, list(work.texts.values()), list(work.words.values()),
-                                      self.options.within_word)
-
-    def _time(self, batch: Sequence[Input], timing: Timing) -> None:
-        """Score a few texts of a dry run, and note the time."""
-        _, works = self._divide(batch)
-        timing.batch(sum(map(self._different, works)), partial(self._score, batch, Progress("conditionals")))
-
-
-def _key(text: Input) -> Key:
+def key_of(text: Input) -> Key:
+    """The name of the score of a text."""
     return id(text.model), np.array(text.ids, dtype=np.int64).tobytes()
 
 
