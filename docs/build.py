@@ -23,8 +23,8 @@ for state in mg.sample(model, "the cat sat on the mat", tau=0.5, steps=200, seed
     print(state.step, state.text)
 """
 FUNCTIONS = ("open_model", "sample", "states_to_arrays", "rectangle", "rectangles", "influence", "meeting_times",
-             "variation_bound", "exact", "traps", "margins", "embed", "drift", "drift_summary", "diagnose", "load",
-             "state_records", "plot")
+             "variation_bound", "exact", "traps", "margins", "score", "embed", "drift", "drift_summary", "diagnose",
+             "load", "state_records", "plot")
 CLASSES = ("TableConditional", "State", "Trajectory", "MeetingTimes", "VariationBound", "DriftSummary")
 RESULTS = {
     "mlmglauber.api.measures": ("RectangleDelta", "RectangleDeltas", "Influence"),
@@ -32,6 +32,7 @@ RESULTS = {
     "mlmglauber.measures.exact.mixing": ("Second", "Mixing"),
     "mlmglauber.measures.traps.tracker": ("Trap", "Flicker"),
     "mlmglauber.measures.traps.margins": ("Margins",),
+    "mlmglauber.measures.score.text_score": ("TextScore",),
     "mlmglauber.models.embedder": ("Embedded",),
     "mlmglauber.measures.statistics.diagnostics": ("Diagnostics",),
 }

@@ -27,12 +27,13 @@ COMMANDS = {
     "mlm-rect": "whether a model's conditionals fit a joint law",
     "mlm-report": "write one page on all records of an experiment",
     "mlm-sample": "run Glauber chains from texts",
+    "mlm-score": "score texts without a chain",
     "mlm-show": "show chains as they are rewritten",
     "mlm-tokens": "how a model cuts texts into sites",
     "mlm-traps": "find where chains get stuck, and why",
 }
-TABLES = ("mlm-basins", "mlm-couple", "mlm-drift", "mlm-exact", "mlm-influence", "mlm-rect", "mlm-sample", "mlm-tokens",
-          "mlm-traps")
+TABLES = ("mlm-basins", "mlm-couple", "mlm-drift", "mlm-exact", "mlm-influence", "mlm-rect", "mlm-sample", "mlm-score",
+          "mlm-tokens", "mlm-traps")
 """Commands with a file table.py that declares their tables."""
 STATUSES = {
     ExitStatus.OK: "All went well.",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mlmglauber.api.measures import exact, influence, margins, rectangle, rectangles, traps
     from mlmglauber.api.meetings import MeetingTimes, VariationBound, meeting_times, variation_bound
     from mlmglauber.api.records import load, plot, state_records
+    from mlmglauber.api.scores import score
     from mlmglauber.measures.statistics.diagnostics import diagnose
     from mlmglauber.models.conditionals import TableConditional
 
@@ -26,6 +27,7 @@ _PLACES = {
     "mlmglauber.api.measures": ("exact", "influence", "margins", "rectangle", "rectangles", "traps"),
     "mlmglauber.api.meetings": ("MeetingTimes", "VariationBound", "meeting_times", "variation_bound"),
     "mlmglauber.api.records": ("load", "plot", "state_records"),
+    "mlmglauber.api.scores": ("score",),
     "mlmglauber.measures.statistics.diagnostics": ("diagnose",),
     "mlmglauber.models.conditionals": ("TableConditional",),
 }
@@ -34,7 +36,7 @@ _PLACES = {
 __all__ = [
     "DriftSummary", "MeetingTimes", "State", "TableConditional", "Trajectory", "VariationBound", "diagnose", "drift",
     "drift_summary", "embed", "exact", "influence", "load", "margins", "meeting_times", "open_model", "plot",
-    "rectangle", "rectangles", "sample", "state_records", "states_to_arrays", "traps", "variation_bound",
+    "rectangle", "rectangles", "sample", "score", "state_records", "states_to_arrays", "traps", "variation_bound",
 ]
 
 

@@ -16,6 +16,7 @@ MODELS = {
     "influence": "influence -m {} --seed 1 -r 1",
     "exact": "exact -m {} --top 2 --sites 0,1",
     "couple": "couple -m {} --seed 1 --start random --max-steps 4 --every 1",
+    "score": "score -m {}",
     "find": "traps -m {} --find --max-sweeps 3",
     "certify": "traps -m {} --certify the --seed 1 --contexts 2",
 }

@@ -169,16 +169,17 @@ def states_to_arrays(states: Iterator[State] | Sequence[State]) -> Trajectory:
 
 
 @python_errors()
-def open_model(name: str | TableConditional | TextModel, *, tokens: Sequence[str] | None = None,
+def open_model(name: str | TableConditional | TextModel, *, tokens: Sequence[str] | None = None, causal: bool = False,
                **options: Any) -> TextModel:
     """The model of a name: "tiny-en" (bundled), a table FILE.json, a directory, or a name on the model hub.
 
     A TableConditional becomes a model of texts whose words are `tokens`, by default "0", "1", ...; a model that is open
     already is returned as it is.
 
+    causal: accept a causal language model too; `score` takes one, functions that need masked conditionals do not.
     options: device ("auto", "cpu", "cuda"), dtype ("auto", "float64", "float32", "bfloat16", "float16"), revision,
-    rows (states a call of the model, "auto" by default), exact, trust_remote_code, allow_pickle: as the options of
-    the commands. ModelError for a model that cannot be opened or that has no masked conditionals.
+    rows (states a call of the model, "auto" by default), exact, all_tokens, trust_remote_code, allow_pickle: as the
+    options of the commands. ModelError for a model that cannot be opened or that has no masked conditionals.
 
     >>> import mlmglauber as mg
     >>> model = mg.open_model(mg.TableConditional.from_joint([[0.4, 0.1], [0.1, 0.4]]), tokens=["a", "b"])
@@ -198,6 +199,7 @@ def open_model(name: str | TableConditional | TextModel, *, tokens: Sequence[str
     if "rows" in options and options["rows"] != "auto":
         check_count("rows", options["rows"], 1)
     from mlmglauber.models.opening import open_model as open_by_name
+    from mlmglauber.models.opening import open_scorer
 
     with without_widget_warning():
-        return open_by_name(name, **options)
+        return open_scorer(name, **options) if causal else open_by_name(name, **options)

@@ -14,6 +14,7 @@ from mlmglauber.models import checkpoint
 from mlmglauber.models.batch_size import BatchSize, Rows
 from mlmglauber.models.conditionals import FILL, Floats, Ids, OneLevel
 from mlmglauber.models.devices import format_name, library_versions, pick_device, plain_attention
+from mlmglauber.models.token_scores import TokenScores, device_token_scores
 from mlmglauber.models.tokenizers import TokenizedModel, beginning
 from mlmglauber.stream.errors import ModelError
 
@@ -98,6 +99,24 @@ class CausalLM(TokenizedModel, OneLevel):
             content = (batch != FILL)[:, ids.shape[1] - tokens.shape[1] :]
             result[order[start : start + rows]] = np.where(content, values, 0.0).sum(axis=1)
         return result
+
+    def left_scores(self, ids: Ids) -> TokenScores:
+        """See Conditional: over the whole vocabulary, as `joint`, whose value is the sum of `logp` over the sites."""
+        torch = self._torch
+        scores = TokenScores(np.full(ids.shape, np.nan), np.full(ids.shape, np.nan), np.zeros(ids.shape, np.int64))
+        skipped = int(not self.prefix)
+        rows = max(1, min(self.rows, LOGITS // (4 * (ids.shape[1] + len(self.prefix)) * self.vocab_size)))
+        for start in range(0, len(ids), rows):
+            batch = ids[start : start + rows]
+            content = batch[:, skipped:] != FILL
+            first = len(self.prefix) - 1 + skipped  # the position whose logits predict the first token that is scored
+            logits = self._logits(batch, 0)[:, first : first + content.shape[1]][torch.from_numpy(content)]
+            if logits.dtype not in (torch.float32, torch.float64):
+                logits = logits.float()
+            tokens = torch.from_numpy(batch[:, skipped:][content][:, None]).to(logits.device)
+            for whole, part in zip(scores, device_token_scores(torch, logits, tokens), strict=True):
+                whole[start : start + rows, skipped:][content] = part[:, 0]
+        return scores
 
     def _logits(self, ids: Ids, padding: int) -> Any:
         """(B, width, V) logits. Padding is on the right, where it has no influence in a causal model."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mlmglauber.models.blocks import BlockRows, block_rows
 from mlmglauber.models.blocks import Floats as Floats
 from mlmglauber.models.blocks import Ids as Ids
+from mlmglauber.models.token_scores import TokenScores, token_scores
 
 FILL = -1
 """Fills up shorter states on the right where states of several lengths share one array."""
@@ -80,6 +81,12 @@ class Conditional(Protocol):
     def weigh(self, draws: Draws, level: int = 0) -> BlockRows:
         """What one draw from each of these conditionals needs, in one of the `levels`: few numbers per row, not V."""
 
+    def token_scores(self, ids: Ids, sites: Ids, tokens: Ids) -> TokenScores:
+        """The scores of (B, K) tokens at the sites; a row of `tokens` with fewer than K is filled up with FILL."""
+        batches = [slice(start, start + self.rows) for start in range(0, len(ids), self.rows)]
+        parts = [token_scores(self.log_probs(ids[batch], sites[batch]), tokens[batch]) for batch in batches]
+        return TokenScores(*map(np.concatenate, zip(*parts, strict=True)))
+
     has_second_way: bool = False
     """Whether the same numbers can be computed again by another way through the hardware, which shows the rounding."""
 
@@ -99,6 +106,13 @@ class Conditional(Protocol):
 
     def left_log_probs(self, ids: Ids, sites: Ids) -> Floats:
         """(B, V) log p(v | tokens left of the site), in nats. TypeError unless `has_joint`."""
+        raise TypeError(f"{type(self).__name__} has no joint distribution")
+
+    def left_scores(self, ids: Ids) -> TokenScores:
+        """Scores of each token of (B, n) states given the tokens left of it, (B, n). TypeError unless `has_joint`.
+
+        NaN and rank 0 where a state has FILL, and at site 0 of a model that has no token to begin a text with.
+        """
         raise TypeError(f"{type(self).__name__} has no joint distribution")
 
 

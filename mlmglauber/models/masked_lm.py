@@ -29,15 +29,14 @@ from mlmglauber.models.devices import (
     send,
     slowdown,
 )
+from mlmglauber.models.masked_inputs import WIDTHS, masked_inputs, padded_widths
 from mlmglauber.models.masked_row import MaskedRow
+from mlmglauber.models.token_scores import TokenScores, device_token_scores
 from mlmglauber.models.tokenizers import TokenizedModel, output_size, template
 from mlmglauber.stream.errors import MlmWarning, ModelError
 
 LEAKY = frozenset({"convbert", "fnet", "funnel", "mobilebert", "nystromformer", "yoso"})
 """Model families that attend to padding, which moves log-probabilities by 0.1 to 4 nats: they run without padding."""
-
-WIDTHS = 8
-"""Rows are padded to a multiple of this number of tokens, so that texts of several lengths share forward passes."""
 
 EARLY_CUT = {8: 1e-9, 4: 1e-3, 2: 0.2}
 """Maximum difference, in nats, that rounding makes between conditionals with and without the early cut of the last
@@ -60,12 +59,13 @@ class MaskedLM(TokenizedModel):
     has_second_way = True
 
     def __init__(self, model: Any, tokenizer: Any, *, name: str, identity: dict[str, Any], rows: Rows, device: str,
-                 exact_width: bool, exact: bool = False) -> None:
+                 exact_width: bool, exact: bool = False, all_tokens: bool = False) -> None:
         import torch
 
         self.name, self.device, self._batch = name, device, BatchSize(rows)
         self.exact_width = exact_width or model.config.model_type in LEAKY
         super().__init__(model, tokenizer, output_size(name, model, tokenizer))
+        self.allowed |= all_tokens
         self._identity = identity
         self.mask_id: int | None = tokenizer.mask_token_id
         self.prefix, self.suffix = template(tokenizer)
@@ -88,13 +88,14 @@ class MaskedLM(TokenizedModel):
     @classmethod
     def open(cls, name: str, *, label: str | None = None, revision: str | None = None, device: str = "auto",
              dtype: str = "auto", rows: Rows = "auto", exact_width: bool = False, trust_remote_code: bool = False,
-             allow_pickle: bool = False, exact: bool = False) -> "MaskedLM":
+             allow_pickle: bool = False, exact: bool = False, all_tokens: bool = False) -> "MaskedLM":
         """Load a checkpoint from a directory or, by name, from the hub and its cache.
 
         label: the name that messages and records use. rows: number of states in a forward pass; "auto" finds it by
         timing calls (BatchSize). exact_width: do not pad rows to a multiple of WIDTHS, for states of one length.
-        exact: with bfloat16 or float16, run the chains of the float64 conditionals. ModelError and UsageError for a
-        checkpoint or a device that cannot be used.
+        exact: with bfloat16 or float16, run the chains of the float64 conditionals. all_tokens: give special tokens
+        and placeholders their probabilities too, not 0. ModelError and UsageError for a checkpoint or a device that
+        cannot be used.
         """
         label = label or name
         with checkpoint.no_garbage_collection():
@@ -103,7 +104,7 @@ class MaskedLM(TokenizedModel):
                 name, label, masked=True, revision=revision, dtype=dtype, trust_remote_code=trust_remote_code,
                 allow_pickle=allow_pickle)
         return cls(model.to(device), tokenizer, name=label, identity=identity, rows=rows, device=device,
-                   exact_width=exact_width, exact=exact)
+                   exact_width=exact_width, exact=exact, all_tokens=all_tokens)
 
     def special_ids(self) -> Iterable[int | None]:
         """See TokenizedModel: here only the tokens for padding, for masks and around texts."""
@@ -149,15 +150,18 @@ class MaskedLM(TokenizedModel):
 
         return BlockRows(*self._answer(draws.ids, draws.sites, level, finish))
 
+    def token_scores(self, ids: Ids, sites: Ids, tokens: Ids) -> TokenScores:
+        """See Conditional; computed on the model's device."""
+        def finish(logits: Any, members: Ids) -> TokenScores:
+            return device_token_scores(self._torch, logits, *as_tensors(self._torch, self.device, tokens[members]))
+
+        return TokenScores(*self._answer(ids, sites, 0, finish))
+
     def _answer(self, ids: Ids, sites: Ids, level: int, finish: Finish, wider: int = 0) -> tuple[Any, ...]:
         """What `finish` makes of the logits of all states: arrays with B rows. One batch has one padded width."""
         self._make_copies(level)
         lengths = (ids != FILL).sum(axis=1)
-        widths = lengths + len(self.prefix) + len(self.suffix)
-        if not self.exact_width:
-            widths = np.maximum(widths, np.minimum(-(-widths // WIDTHS) * WIDTHS, self._limit))
-        if wider:
-            widths = np.maximum(widths, np.minimum(widths + wider, self._limit))
+        widths = padded_widths(lengths + len(self.prefix) + len(self.suffix), self._limit, self.exact_width, wider)
         if len(ids) <= self.rows and (widths == widths[0]).all():  # the common case needs no copy of the result
             return self._forward(ids, sites, np.arange(len(ids)), lengths, int(widths[0]), level, finish)
         whole: list[Any] = []
@@ -200,24 +204,15 @@ class MaskedLM(TokenizedModel):
     def _logits(self, ids: Ids, sites: Ids, lengths: Ids, width: int, level: int) -> Any:
         """One forward pass: (B, V) logits at the masked sites, float32 or float64, -inf where a token is banned."""
         torch = self._torch
-        count = len(ids)
-        tokens = np.full((count, width), self.tokenizer.pad_token_id, dtype=np.int64)
-        tokens[:, : len(self.prefix)] = self.prefix
-        n = int(lengths.max())
-        content = tokens[:, len(self.prefix) : len(self.prefix) + n]
-        np.copyto(content, ids[:, :n], where=ids[:, :n] != FILL)
-        wanted = sites + len(self.prefix)
         assert self.mask_id is not None
-        tokens[np.arange(count), wanted] = self.mask_id
-        for k, token in enumerate(self.suffix):
-            tokens[np.arange(count), len(self.prefix) + lengths + k] = token
-        whole = lengths + len(self.prefix) + len(self.suffix)
-        inputs = {"input_ids": send(tokens, self.device)}
+        masked = masked_inputs(ids, sites, lengths, width, self.prefix, self.suffix, self.mask_id,
+                               self.tokenizer.pad_token_id)
+        inputs = {"input_ids": send(masked.tokens, self.device)}
         if self._takes_mask:
-            inputs["attention_mask"] = send((np.arange(width) < whole[:, None]).astype(np.int64), self.device)
+            inputs["attention_mask"] = send(masked.attention, self.device)
         if self._takes_types:
             inputs["token_type_ids"] = torch.zeros_like(inputs["input_ids"])
-        self._masked_row.rows = send(wanted, self.device)
+        self._masked_row.rows = send(masked.positions, self.device)
         logits = self._models[level](**inputs).logits
         if logits.shape[1:] != (1, self.vocab_size):
             raise ModelError(f"{self.name}: {self.model.config.model_type} models cannot compute the logits of one "

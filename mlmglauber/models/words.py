@@ -78,7 +78,8 @@ def word_spans(model: TextModel, ids: Sequence[int]) -> list[tuple[int, int]]:
     """(first, last + 1) of the sites of each word.
 
     Two neighbouring tokens belong to one word where a letter or digit follows another without a space, or where they
-    are bytes of one character. So punctuation marks are words of their own.
+    are bytes of one character. So punctuation marks are words of their own. A space that is a token of its own belongs
+    to the word that follows.
     """
     starts = [0, *(site for site, (left, right) in enumerate(pairwise(ids), 1) if not _joined(model, left, right))]
     return list(pairwise([*starts, len(ids)])) if len(ids) else []
@@ -124,7 +125,11 @@ def _spelled(model: TextModel, tokens: Sequence[int]) -> str:
 
 def _joined(model: TextModel, left: int, right: int) -> bool:
     """Whether two neighbouring tokens belong to one word."""
-    before, both = model.decode([left]).strip(), model.decode([left, right]).strip()
+    first, both = model.decode([left]), model.decode([left, right])
+    before, blanks = first.strip(), len(both) - len(both.lstrip(" "))
+    both = both.strip()
+    if not first.strip(" "):  # a space that is a token of its own
+        return bool(both) and blanks <= len(first)
     if not before or any(character.isspace() for character in both):
         return False
     if not both.startswith(before):  # bytes that form a character only together

@@ -67,6 +67,8 @@ class ChangeGrid:
         """The step of the last change in each cell; -1 for none."""
         self._logp: NDArray[np.float32] = np.full((n, COLUMNS), np.nan, np.float32)
         """The log-probability of the token of that change."""
+        self._token: NDArray[np.int64] = np.full((n, COLUMNS), -1, np.int64)
+        """The token of that change."""
         self._since = [state.step] * n
         self._stays: list[Stay] = []
 
@@ -86,6 +88,7 @@ class ChangeGrid:
         for site in sites:
             self._latest[site, column] = state.step
             self._logp[site, column] = state.logp
+            self._token[site, column] = state.ids[site]
             self._stays.append(Stay(site, self._since[site], state.step, self.ids[site]))
             self._since[site] = state.step
         self.unknown |= bool(np.isnan(state.logp))
@@ -96,12 +99,15 @@ class ChangeGrid:
 
     def _widen(self) -> None:
         """Make every two columns one."""
-        even, odd = self._latest[:, ::2], self._latest[:, 1::2]
-        later = odd >= 0
-        logp = np.where(later, self._logp[:, 1::2], self._logp[:, ::2])
-        empty = COLUMNS - even.shape[1]
-        self._latest = np.pad(np.where(later, odd, even), ((0, 0), (0, empty)), constant_values=-1)
-        self._logp = np.pad(logp, ((0, 0), (0, empty)), constant_values=np.nan)
+        later = self._latest[:, 1::2] >= 0
+        empty = COLUMNS - later.shape[1]
+
+        def joined(cells: NDArray[Any], missing: Any) -> NDArray[Any]:
+            pairs = np.where(later, cells[:, 1::2], cells[:, ::2])
+            return np.pad(pairs, ((0, 0), (0, empty)), constant_values=missing)
+
+        self._logp, self._token = joined(self._logp, np.nan), joined(self._token, -1)
+        self._latest = joined(self._latest, -1)
         self.width *= 2
 
     @property
@@ -119,15 +125,27 @@ class ChangeGrid:
         """(n, columns) whether a token changed in each cell."""
         return np.asarray(self._latest[:, : self.columns] >= 0)
 
+    def since(self) -> NDArray[np.int64]:
+        """(n, columns) the step since which the token at the end of each cell had stood then."""
+        return np.asarray(np.maximum.accumulate(np.maximum(self._latest[:, : self.columns], self.start), axis=1))
+
     def ages(self) -> NDArray[np.float64]:
         """(n, columns) how many steps the token at the end of each cell had stood then."""
-        since = np.maximum.accumulate(np.maximum(self._latest[:, : self.columns], self.start), axis=1)
-        return np.asarray(self.edges[None, 1:] - since, np.float64)
+        return np.asarray(self.edges[None, 1:] - self.since(), np.float64)
 
     def logps(self) -> NDArray[np.float64]:
         """(n, columns) the log-probability with which the token at the end of each cell was drawn; NaN at the start."""
+        return np.asarray(self._standing(self._logp), np.float64)
+
+    def tokens(self) -> NDArray[np.int64]:
+        """(n, columns) the token at the end of each cell."""
+        drawn = self._standing(self._token)
+        return np.asarray(np.where(drawn < 0, np.array(self.first_ids)[:, None], drawn))
+
+    def _standing(self, cells: NDArray[Any]) -> NDArray[Any]:
+        """(n, columns) what belongs to the last change until the end of each cell; that of column 0 before any."""
         place = np.where(self.changed, np.arange(self.columns), 0)
-        return np.asarray(np.take_along_axis(self._logp, np.maximum.accumulate(place, axis=1), axis=1), np.float64)
+        return np.take_along_axis(cells, np.maximum.accumulate(place, axis=1), axis=1)
 
     def stays(self) -> list[Stay]:
         """The stays of at least one step in SHARE, and those at the end."""

@@ -8,6 +8,7 @@ import numpy as np
 from mlmglauber.pictures.panel import Axis, Bars, Cloud, Curve, Ground, Heat, Panel, Picture, Points, Rule, Values
 from mlmglauber.pictures.stripes import Stripes
 from mlmglauber.pictures.stripes_text import drawn_stripes
+from mlmglauber.pictures.trajectory_layers import expanded
 from mlmglauber.stream.printable import printable
 
 HEIGHT = 16
@@ -21,7 +22,7 @@ WRITTEN = 5
 def text(picture: Picture, width: int = 80) -> str:
     """A picture as text: title and panels one below the other, in lines of at most `width` characters."""
     title = [_cut(picture.title, width) + "\n"] if picture.title else []
-    return "\n".join([*title, *(_panel(panel, width) for panel in picture.panels)])
+    return "\n".join([*title, *(_panel(panel, width) for panel in expanded(picture).panels)])
 
 
 def _panel(panel: Panel, width: int) -> str:

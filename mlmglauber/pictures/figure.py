@@ -13,6 +13,7 @@ from mlmglauber.pictures.layout import NAMED, Layout, bar_below, broken, height,
 from mlmglauber.pictures.palette import STYLES, WIDTH
 from mlmglauber.pictures.panel import Axis, Cloud, Heat, Panel, Picture
 from mlmglauber.pictures.stripes import RIGHT, Stripes
+from mlmglauber.pictures.trajectory_layers import expanded
 from mlmglauber.stream.errors import MlmError
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ def figure(picture: Picture, style: str = "default", width: float = WIDTH,
     """
     from matplotlib.figure import Figure
 
+    picture = expanded(picture)
     side = 1 if picture.stacked else max(1, min(len(picture.panels), int(width / SIDE)))
     layout = Layout(width / side, STYLES[style])
     columns = [list(picture.panels[k::side]) for k in range(side)]

@@ -27,6 +27,9 @@ KINDS = {
 }
 """The kinds of pictures and the records that they draw; each kind is a file of this folder."""
 
+WITH_PAGE = ("phase", "plane", "spacetime", "times")
+"""The kinds that can also be a page of HTML."""
+
 
 class PictureKind(Protocol):
     """The interface of a kind's file."""

@@ -1,4 +1,7 @@
-"""Pictures as panels of layers in plain arrays, which figure.py draws with matplotlib and characters.py with text."""
+"""Pictures as panels of layers in plain arrays.
+
+figure.py draws them with matplotlib, characters.py with text, and page/ with plotly.
+"""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -9,6 +12,7 @@ from numpy.typing import NDArray
 from mlmglauber.pictures.palette import BLACK, GREY
 from mlmglauber.pictures.stripes import Stripes
 from mlmglauber.pictures.stripes import Values as Values
+from mlmglauber.pictures.trajectories import Trajectories
 
 
 class Curve(NamedTuple):
@@ -30,7 +34,10 @@ class Curve(NamedTuple):
 
 
 class Points(NamedTuple):
-    """Marks at (x, y), with error bars from low to high, vertical or sideways; an end of NaN is open."""
+    """Marks at (x, y), with error bars from low to high, vertical or sideways; an end of NaN is open.
+
+    hover: for each mark what a page shows, in lines of text.
+    """
 
     x: Values
     y: Values
@@ -42,6 +49,7 @@ class Points(NamedTuple):
     sideways: bool = False
     hollow: bool = False
     faint: bool = False
+    hover: Sequence[str] = ()
 
 
 class Bars(NamedTuple):
@@ -98,7 +106,7 @@ class Ground(NamedTuple):
     names: Sequence[str]
 
 
-Layer = Curve | Points | Bars | Rule | Heat | Cloud | Ground | Stripes
+Layer = Curve | Points | Bars | Rule | Heat | Cloud | Ground | Stripes | Trajectories
 
 
 class Axis(NamedTuple):

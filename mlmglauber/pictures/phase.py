@@ -7,7 +7,7 @@ import numpy as np
 
 from mlmglauber.pictures.layers import edges
 from mlmglauber.pictures.panel import PANELS, Axis, Curve, Heat, Panel, Picture, Points, beside, chosen, tau_axis
-from mlmglauber.pictures.reading import number, perhaps
+from mlmglauber.pictures.reading import number, perhaps, with_interval
 
 LIMIT = 50_000
 LOOKS = (("#D55E00", "o"), ("#CC79A7", "s"), ("#56B4E9", "^"), ("#FFFFFF", "v"), ("#000000", "D"))
@@ -74,7 +74,9 @@ def _panel(kind: str, found: Sequence[Any]) -> Panel:
         low, high = (np.array([np.nan if end is None else end for end in ends]) for ends in
                      ([c.low for c in mine], [c.high for c in mine]))
         color, mark = LOOKS[k % len(LOOKS)]
+        hover = [f"n = {c.n}\nmedian = {budget:g} n ln n at τ, 95 %: {with_interval(*ends)}"
+                 for c, *ends in zip(mine, x, low, high, strict=True)]
         layers += [Curve(x, y, "", color), Points(x, y, f"median = {budget:g} n ln n, 95 %", color, mark, low, high,
-                                                  sideways=True, hollow=True)]
+                                                  sideways=True, hollow=True, hover=hover)]
     ends = edges(np.array(taus), axis.log)  # an interval that goes on beyond them is cut off there
     return Panel(kind, axis._replace(low=float(ends[0]), high=float(ends[-1])), upward, layers)

@@ -5,34 +5,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mlmglauber.pictures.palette import BLACK, CATEGORIES, category
-from mlmglauber.pictures.panel import (
-    Axis,
-    Cloud,
-    Curve,
-    Ground,
-    Panel,
-    Picture,
-    Points,
-    Values,
-    counted,
-    distinct_labels,
-)
-from mlmglauber.pictures.reading import is_flat, number
+from mlmglauber.pictures.palette import CATEGORIES
+from mlmglauber.pictures.panel import Axis, Ground, Panel, Picture, Points, Values, counted, distinct_labels
+from mlmglauber.pictures.reading import is_flat, number, perhaps
+from mlmglauber.pictures.trajectories import Trajectories, Trajectory
 from mlmglauber.stream.errors import MlmError
 from mlmglauber.stream.records import chain_key, names_of
 from mlmglauber.stream.vectors import unpack
 
 LIMIT = 20_000
 """Maximum number of items that are kept."""
-CHAINS = 6
-"""Maximum number of chains that are drawn with lines; more would hide each other."""
 CELLS = 160
 """Number of cells of the shading along each axis."""
 REACH = 0.06
 """Maximum distance from a cell to a state of its basin, as a share of the picture's diagonal."""
-ENDS = "^Dv>*P"
-"""Marks of last states, one for each chain with a line; squares mark first states."""
 TRAPS = 12
 """Maximum number of traps that are marked."""
 NAMES = 5
@@ -40,12 +26,22 @@ NAMES = 5
 
 
 class PlaneState(NamedTuple):
-    """A state in the plane, with its step and its basin."""
+    """A state in the plane, with its step, its basin, its text, its drift and its temperature."""
 
     step: float
     x: float
     y: float
     basin: str | None
+    text: str
+    drift: float | None
+    tau: float | None
+
+    @property
+    def hover(self) -> str:
+        """What a page shows at the state, in lines."""
+        drift = None if self.drift is None else f"drift {self.drift:.3f}"
+        basin = None if self.basin is None else f"basin {self.basin}"
+        return "\n".join(part for part in (self.text, drift, basin) if part)
 
 
 class TrapMark(NamedTuple):
@@ -72,7 +68,10 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
         return
     if not np.isfinite([x, y]).all():
         raise ValueError("the embedding is not finite")
-    yield (*chain, str(record.get("embedder"))), PlaneState(number(record, "step"), x, y, names_of(record, "basin")[0])
+    text = record.get("text")
+    yield (*chain, str(record.get("embedder"))), PlaneState(
+        number(record, "step"), x, y, names_of(record, "basin")[0], text if isinstance(text, str) else "",
+        perhaps(record, "drift"), perhaps(record, "tau"))
 
 
 def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
@@ -87,36 +86,33 @@ def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     if not states:
         return Picture([])
     notes: list[str] = []
-    x, y = _columns(states)
-    layers: list[Any] = _ground(states, np.stack([x, y], axis=1))
-    few = len(chains) <= CHAINS
-    if few:
-        layers += [Curve(*_columns(found), "", category(k).color, faint=True)
-                   for k, found in enumerate(chains.values())]
-    steps = np.array([state.step for state in states], dtype=np.float64)
-    late = np.argsort(steps, kind="stable")
-    layers.append(Cloud(x[late], y[late], steps[late], "step (updates of one site)"))
-    if len(chains) <= 4 * CHAINS:
-        first = _columns([found[0] for found in chains.values()])
-        layers.append(Points(*first, "first state", BLACK, "s", hollow=True))
-    ends = [found[-1] for found in chains.values()]
-    if few:
-        layers += [Points(*_columns([end]), f"last state, {name}", category(k).color, ENDS[k])
-                   for k, (end, name) in enumerate(zip(ends, _names(list(chains)), strict=True))]
-    elif len(chains) <= 4 * CHAINS:
-        layers.append(Points(*_columns(ends), "last state", BLACK, ENDS[0]))
+    names = _names({key: found[0].tau for key, found in chains.items()})
+    layers: list[Any] = _ground(states, np.stack(_columns(states), axis=1))
+    layers.append(Trajectories([_trajectory(name, found) for name, found in zip(names, chains.values(), strict=True)],
+                               "step (updates of one site)"))
     layers += _traps(kept.get("traps", ()), chains, notes)
     shares = next(iter(kept.get("explained", ())), None)
-    names = [f"component {k + 1} ({100 * shares[k]:.0f} % of variance)" if shares else f"principal component {k + 1}"
-             for k in (0, 1)]
-    return Picture([Panel(counted(len(chains), "chain"), Axis(names[0]), Axis(names[1]), layers, square=True)], notes)
+    labels = [f"component {k + 1} ({100 * shares[k]:.0f} % of variance)" if shares else f"principal component {k + 1}"
+              for k in (0, 1)]
+    return Picture([Panel(counted(len(chains), "chain"), Axis(labels[0]), Axis(labels[1]), layers, square=True)], notes)
 
 
-def _names(chains: Sequence[tuple[Any, ...]]) -> list[str]:
-    """Names of chains: the id and, where several chains share it, the chain number and the run."""
-    runs = {run for run, _, _ in chains}
-    names = [f"id {name}" + (f", chain {chain}" if len({c for _, n, c in chains if n == name}) > 1 else "")
-            + (f", run {run}" if len(runs) > 1 else "") for run, name, chain in chains]
+def _trajectory(name: str, states: Sequence[PlaneState]) -> Trajectory:
+    return Trajectory(name, *_columns(states), np.array([state.step for state in states], dtype=np.float64),
+                      [state.hover for state in states])
+
+
+def _names(chains: Mapping[Any, float | None]) -> list[str]:
+    """Names of chains, whose temperatures are the values: the id and, where they differ, what tells others apart.
+
+    >>> _names({("r", "0", 0): 0.5, ("r", "0", 1): 0.5, ("s", "0", 0): 2.0})
+    ['id 0, τ = 0.5, chain 0', 'id 0, τ = 0.5, chain 1', 'id 0, τ = 2, chain 0']
+    """
+    taus = set(chains.values())
+    runs = {(run, tau) for (run, _, _), tau in chains.items()}
+    names = [f"id {name}" + (f", τ = {tau:g}" if tau is not None and len(taus) > 1 else "")
+            + (f", chain {chain}" if len({c for _, n, c in chains if n == name}) > 1 else "")
+            + (f", run {run}" if len(runs) > len(taus) else "") for (run, name, chain), tau in chains.items()]
     return distinct_labels(names, 60)
 
 
@@ -149,7 +145,7 @@ def _ground(states: Sequence[PlaneState], points: Values) -> list[Ground]:
 
 def _traps(traps: Sequence[TrapMark], chains: Mapping[Any, Sequence[PlaneState]], notes: list[str]) -> list[Points]:
     """The longest traps, at their embedding or where their chain was in the middle of them."""
-    places, unknown = [], 0
+    places, hover, unknown = [], [], 0
     for trap in sorted(traps, key=lambda trap: -trap.residence)[:TRAPS]:
         inside = [state for state in chains.get(trap.chain, ()) if trap.first <= state.step <= trap.last]
         if np.isfinite(trap.x):
@@ -159,6 +155,8 @@ def _traps(traps: Sequence[TrapMark], chains: Mapping[Any, Sequence[PlaneState]]
             places.append((middle.x, middle.y))
         else:
             unknown += 1
+            continue
+        hover.append(f"trap of {trap.residence:,.0f} steps\nsteps {trap.first:,.0f} to {trap.last:,.0f}")
     if unknown:
         notes.append(f"{unknown} of the longest traps belong to chains that are not drawn; pass them through the same "
                      "mlm-embed --pca 2")
@@ -167,4 +165,4 @@ def _traps(traps: Sequence[TrapMark], chains: Mapping[Any, Sequence[PlaneState]]
     if not places:
         return []
     return [Points(np.array([x for x, _ in places]), np.array([y for _, y in places]), "trap", CATEGORIES[1], "X",
-                   hollow=True)]
+                   hollow=True, hover=hover)]

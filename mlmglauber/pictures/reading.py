@@ -1,7 +1,7 @@
 """Reads numbers out of records; a ValueError names the field that is missing or not a number."""
 
 from collections.abc import Mapping
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any
 
 BROKEN = "\ufffd"
@@ -36,3 +36,13 @@ def is_flat(record: Mapping[str, Any]) -> bool:
     """Whether a record has an embedding of two numbers, as a list or as base64 of eight bytes."""
     embedding = record.get("embedding")
     return len(embedding) == {list: 2, str: 12}.get(type(embedding)) if isinstance(embedding, list | str) else False
+
+
+def with_interval(value: float, low: float, high: float) -> str:
+    """A value with its interval as a page shows it; NaN is an open end.
+
+    >>> with_interval(2, 1.25, float("nan")), with_interval(2, float("nan"), float("nan"))
+    ('2 [1.25, …]', '2')
+    """
+    ends = ["…" if isnan(end) else f"{end:.4g}" for end in (low, high)]
+    return f"{value:.4g}" + ("" if ends == ["…", "…"] else f" [{', '.join(ends)}]")

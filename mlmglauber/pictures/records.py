@@ -1,6 +1,7 @@
 """Reads records into what their picture needs."""
 
 from collections import Counter
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from mlmglauber.pictures.kinds import KINDS, Uses, open_kind, summary_of, uses
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
 class PictureRecords:
     """Counts records and keeps what each kind of picture needs of them."""
 
-    def __init__(self, kind: str | None, color_by: str = "age") -> None:
+    def __init__(self, kind: str | None, color_by: str = "age", preferred: Collection[str] = ()) -> None:
         """kind: the kind of picture that --kind names, None where the records decide.
 
-        color_by: what the colours of a space-time picture mean, "age" or "logp".
+        color_by: what the colours of a space-time picture mean, "age" or "logp". preferred: kinds that are drawn where
+        the records make one of them and also others.
         """
-        self.kind, self.color_by = kind, color_by
+        self.kind, self.color_by, self.preferred = kind, color_by, preferred
         self.types: Counter[str] = Counter()
         """Number of records by type."""
         self.default: dict[str, None] = {}
@@ -75,12 +77,12 @@ class PictureRecords:
 
     def picture(self, threshold: float) -> "Picture":
         """The picture of the records; MlmError if they make none, or several without --kind."""
-        if self.kind is None and len(self.default) > 1:
+        if self.kind is None and len(self._defaults()) > 1:
             raise MlmError(f"these records ({self._counts()}) can be drawn as {' and as '.join(self.default)}; choose "
                            "with --kind")
         if not self.types:
             raise MlmError("the input has no records; pipe in what another command of the suite writes")
-        name = self._name()
+        name = self.name
         if name is None:
             more = ("; states need mlm-embed and mlm-drift, or mlm-embed --pca 2, or every change, of mlm-sample "
                     "--on-change" if self.types["state"] else "")
@@ -94,18 +96,23 @@ class PictureRecords:
             raise MlmError(f"nothing for --kind {name} in {self._counts()}{why}; it draws {KINDS[name]}")
         return picture
 
-    def _name(self) -> str | None:
+    def _defaults(self) -> list[str]:
+        """The kinds of pictures that are made by default: of several, those that are preferred."""
+        return [name for name in self.default if name in self.preferred] or list(self.default)
+
+    @property
+    def name(self) -> str | None:
         """The kind of the picture. States that no other kind draws make a space-time picture if they can."""
         grids: Any = self.series.get("spacetime")
         other = "spacetime" if grids is not None and grids.complete else None
-        return self.kind or next(iter(self.default), None) or other
+        return self.kind or next(iter(self._defaults()), None) or other
 
     def notes(self) -> list[str]:
         """Sentences on states and series that are not drawn."""
         notes = []
         if self.masked:
             notes.append(f"{counted(self.masked, 'state')} with masked sites {were(self.masked)} left out")
-        name = self._name()
+        name = self.name
         if name in self.series:
             notes += self.series[name].notes(name)
         return notes

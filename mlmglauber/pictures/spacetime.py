@@ -8,7 +8,7 @@ import numpy as np
 from mlmglauber.pictures.change_grid import ChainState, ChangeGrid
 from mlmglauber.pictures.panel import Axis, Panel, Picture, distinct_labels, shortened
 from mlmglauber.pictures.reading import number, perhaps
-from mlmglauber.pictures.stripes import Stripes, TrapBracket, Word
+from mlmglauber.pictures.stripes import StandingTokens, Stripes, TrapBracket, Word
 from mlmglauber.pictures.token_words import TokenWords
 from mlmglauber.stream.errors import MlmError
 from mlmglauber.stream.printable import counted
@@ -105,7 +105,10 @@ def _panel(name: str, grid: ChangeGrid, words: TokenWords, spans: Sequence[TrapS
         y = Axis("site, with its first token", ticks=(list(range(n)), first), downwards=True)
     else:
         y = Axis(label, downwards=True)
-    stripes = stripes._replace(brackets=brackets)
+    tokens, index = np.unique(grid.tokens(), return_inverse=True)
+    standing = StandingTokens(index.reshape(n, -1), [words[token] for token in tokens.tolist()], grid.since(),
+                              grid.logps())
+    stripes = stripes._replace(brackets=brackets, standing=standing)
     return Panel(name, x, y._replace(low=-0.5 - lanes * stripes.lane, high=n - 0.5), [stripes])
 
 

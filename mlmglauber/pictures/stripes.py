@@ -36,6 +36,16 @@ class TrapBracket(NamedTuple):
     open: bool = False
 
 
+class StandingTokens(NamedTuple):
+    """What stands at the end of each cell of stripes, for a page: the index (n, C) of its word, the step (n, C) since
+    which it stands, and the log-probability (n, C) with which it was drawn, NaN where it was not."""
+
+    tokens: NDArray[np.int64]
+    words: Sequence[str]
+    since: NDArray[np.int64]
+    logps: Values
+
+
 class Stripes(NamedTuple):
     """A stripe for each site, site 0 at the top: values (n, C) as colours of cells between edges (C + 1,).
 
@@ -53,6 +63,7 @@ class Stripes(NamedTuple):
     words: Sequence[Word] = ()
     right: Sequence[str] = ()
     brackets: Sequence[TrapBracket] = ()
+    standing: StandingTokens | None = None
 
     def labels(self) -> list[str]:
         """The labels of the legend."""

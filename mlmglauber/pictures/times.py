@@ -11,7 +11,7 @@ from mlmglauber.measures.statistics.scaling import Times, fit_c, n_log_n
 from mlmglauber.measures.statistics.survival import median_interval
 from mlmglauber.pictures.palette import BLACK, GREY, category
 from mlmglauber.pictures.panel import PANELS, SERIES, Axis, Panel, Picture, Points, beside, chosen, tau_axis
-from mlmglauber.pictures.reading import law_of, number, perhaps
+from mlmglauber.pictures.reading import law_of, number, perhaps, with_interval
 
 LIMIT = 100_000
 LEAST = 0.5
@@ -168,11 +168,21 @@ def _in_steps(story: Story, axis: Axis, times: Sequence[Time], middles: Sequence
             if seen:
                 x = beside(np.array([time.tau for time in seen]), axis, k, len(lengths))
                 layers.append(Points(x, _shown(np.array([time.steps for time in seen])), "", look.color,
-                                     "2" if censored else look.mark, faint=True))
+                                     "2" if censored else look.mark, faint=True,
+                                     hover=[_told(time, story.axis) for time in seen]))
         layers += _medians(axis, [item for item in middles if item.n == n], 1.0, k, len(lengths), f"n = {n}")
     if any(time.censored for time in times):
         layers.append(_entry("censored", GREY, "2"))
     return Panel(f"{story.title}: median, 95 %", axis, Axis(story.axis, log=True), layers + _unreached(middles))
+
+
+def _told(time: Time, what: str) -> str:
+    """What a page shows at a time, in lines."""
+    if time.censored:
+        steps = f"not within {time.steps:,g} steps"
+    else:
+        steps = f"{time.steps:,g}" if time.least == time.steps else f"{time.least:,g} to {time.steps:,g}"
+    return f"{time.text}\nn = {time.n}, τ = {time.tau:g}\n{what}: {steps}"
 
 
 def _entry(label: str, color: str, mark: str, hollow: bool = False) -> Points:
@@ -195,11 +205,17 @@ def _medians(axis: Axis, mine: Sequence[Middle], unit: float, k: int, count: int
     median, low, high = (_shown(_nan([getattr(item, end) for item in mine])) / unit for end in ends)
     missing = np.isnan(median)
     horizon = _shown(np.array([item.horizon for item in mine])) / unit
+    names = [f"n = {item.n}, τ = {item.tau:g}\n" for item in mine]
+    hover = ["" if gone else f"{name}median, 95 %: {with_interval(*drawn)}"
+             for name, gone, *drawn in zip(names, missing, median, low, high, strict=True)]
     layers: list[Any] = [Points(x, median, label, look.color, look.mark, np.where(missing, np.nan, low),
-                                np.where(missing, np.nan, high))]
+                                np.where(missing, np.nan, high), hover=hover)]
     if missing.any():  # its interval is open above
+        hover = [f"{name}median not reached, watched until {end:.4g}"
+                 + ("" if np.isnan(least) else f"\n95 %: from {least:.4g} on")
+                 for name, end, least, gone in zip(names, horizon, low, missing, strict=True) if gone]
         layers.append(Points(x[missing], horizon[missing], "", look.color, "^", low[missing],
-                             np.full(missing.sum(), np.nan), hollow=True))
+                             np.full(missing.sum(), np.nan), hollow=True, hover=hover))
     return layers
 
 
@@ -216,5 +232,7 @@ def _in_units(axis: Axis, middles: Sequence[Middle], slopes: Sequence[Slope], le
         x = beside(np.array([slope.tau for slope in known]), axis, count - 1, count)
         c, low, high = (_nan([getattr(slope, end) for slope in known]) for end in ("c", "low", "high"))
         over = "of all lengths" if len(lengths) > 1 else f"of n = {lengths[0]}"
-        layers.append(Points(x, c, f"C {over}, 95 %", BLACK, "x", low, high))
+        hover = [f"τ = {slope.tau:g}\nC {over}, 95 %: {with_interval(*ends)}"
+                 for slope, *ends in zip(known, c, low, high, strict=True)]
+        layers.append(Points(x, c, f"C {over}, 95 %", BLACK, "x", low, high, hover=hover))
     return Panel("", axis, Axis("time / (n ln n)", log=True), layers + _unreached(middles))

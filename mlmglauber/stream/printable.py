@@ -19,6 +19,15 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
+def sentence(note: str) -> str:
+    """A note as a sentence, with a capital letter where it begins with one of a to z.
+
+    >>> sentence("2 traps"), sentence("a trap"), sentence("\u03c4 = 1")
+    ('2 traps.', 'A trap.', '\u03c4 = 1.')
+    """
+    return (note[:1].upper() if note[:1].isascii() else note[:1]) + note[1:] + "."
+
+
 def were(count: int) -> str:
     """"was" or "were", as a number needs it.
 

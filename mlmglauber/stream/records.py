@@ -92,6 +92,18 @@ def tau_and_n(record: Record) -> tuple[float | None, int | None]:
     return tau, n
 
 
+def tokens_of_pll(record: Record) -> int | None:
+    """Number of tokens over which `pll` is a sum: `scored_tokens` of mlm-score, else n; None where it is not known.
+
+    Scores of a causal model have no pll: one beside them is of the chain and of its n tokens. RecordError for a value
+    that is not a number.
+    """
+    count = record.get("n") if "log_likelihood" in record else record.get("scored_tokens", record.get("n"))
+    if type(count) not in (int, type(None)) or not 0 <= (count or 0) < 1 << 31:
+        raise RecordError('"scored_tokens" or "n" is not a number; give records of mlm-sample or mlm-score')
+    return count or None
+
+
 def step_of(record: Record, last: int | None) -> int:
     """The step of a chain's next state, by default last + 1; RecordError for a step that is not after `last`."""
     step = record.get("step", 0 if last is None else last + 1)

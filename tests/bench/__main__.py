@@ -61,16 +61,16 @@ def bert_base(folder: Path) -> str:
 
 
 @contextmanager
-def timed(owner: Any, name: str, spent: list[float]) -> Iterator[None]:
-    """Add the processor seconds of all calls of owner.name to spent[0]."""
+def timed(owner: Any, name: str, spent: list[float], clock: Callable[[], float] = time.process_time) -> Iterator[None]:
+    """Add the seconds of all calls of owner.name to spent[0], by default those of the processor."""
     inner = getattr(owner, name)
 
     def outer(*args: Any, **kwargs: Any) -> Any:
-        start = time.process_time()
+        start = clock()
         try:
             return inner(*args, **kwargs)
         finally:
-            spent[0] += time.process_time() - start
+            spent[0] += clock() - start
 
     setattr(owner, name, outer)
     try:
@@ -264,6 +264,14 @@ def trapping(folder: Path) -> Iterator[Row]:
         yield Row(*row)
 
 
+def scoring(folder: Path) -> Iterator[Row]:
+    """Scores of texts; see tests/bench/score.py."""
+    from tests.bench.score import score_rows
+
+    for row in score_rows(folder, bert_base, PASSAGES, timed):
+        yield Row(*row)
+
+
 def spreading(folder: Path) -> Iterator[Row]:
     """Several processes; see tests/bench/spread.py."""
     from tests.bench.spread import spread_rows
@@ -282,7 +290,7 @@ def starting(folder: Path) -> Iterator[Row]:
 
 BENCHES = {"help": help_times, "start": starting, "sample": sampling, "drift": drifting, "embed": embedding,
            "pipe": piping, "engine": engines, "hot": hot, "rect": rectangles, "couple": coupling,
-           "traps": trapping, "spread": spreading}
+           "traps": trapping, "score": scoring, "spread": spreading}
 
 
 def main() -> int:

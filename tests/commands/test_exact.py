@@ -7,6 +7,9 @@ import pytest
 
 pytestmark = pytest.mark.in_process
 
+PLL_A = 0.236771, 0.198016
+"""Total variation and KL between the law of table A and q(a, b) ~ p_0(a | b) p_1(b | a), by hand in numpy."""
+
 
 @pytest.fixture
 def exact(sh, tables):
@@ -23,6 +26,11 @@ def test_the_command_on_table_a(exact):
     assert (run["type"], run["command"], run["options"]["top"]) == ("run", "mlm-exact", 3)
     assert [record["tau"] for record in found] == [0.5, 1.0, 2.0]
     one = found[1]
+    assert one["scan_tv"] == pytest.approx(0.0868, abs=5e-5)
+    assert one["permutation_tv"] == pytest.approx(0, abs=1e-12)  # always so with two sites
+    assert one["sweeps_tv"] == pytest.approx(one["scan_tv"], abs=1e-12)
+    assert one["pll_tv"] == pytest.approx(PLL_A[0], abs=1e-6)
+    assert one["pll_kl"] == pytest.approx(PLL_A[1], abs=1e-5)
     assert (one["type"], one["run"], one["id"], one["n"]) == ("exact", run["run"], "0", 2)
     assert (one["states"], one["sites"], one["choices"]) == (9, [0, 1], [["a", "b", "c"]] * 2)
     assert [state["text"] for state in one["likeliest"]] == ["b b", "a a", "c c", "a b", "c b"]

@@ -55,7 +55,8 @@ def test_blocks_answer_what_the_whole_run_does(sh, texts, monkeypatch):
     contents = [line for line in TEXTS.splitlines()[:12] if line]
     lines = [Line(f"in:{k}", content) for k, content in enumerate(contents)]
     values = main.make_context("mlm-sample", SAMPLE.split()[1:]).params
-    for shared in ("files", "output", "strict", "quiet", "verbose", "progress", "no_color", "version", "shard", "dask"):
+    for shared in ("files", "output", "strict", "quiet", "verbose", "progress", "no_color", "version", "shard", "dask",
+                   "dry_run"):
         values.pop(shared, None)
     take_reading(values)
     take_table(values)

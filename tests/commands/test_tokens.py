@@ -78,7 +78,7 @@ def test_the_table(sh):
 
 @pytest.mark.parametrize(("family", "text", "words"), [
     ("bert", "the lazy dog sleeps, politics!", None),
-    ("roberta", "the lazy dog café é sleeps!", ["the", "lazy", "dog", "café", "", "é", "sleeps", "!"]),
+    ("roberta", "the lazy dog café é sleeps!", ["the", "lazy", "dog", "café", "é", "sleeps", "!"]),
     ("esm", "MKTAYIAK", list("MKTAYIAK")),
 ])
 def test_words_of_several_families(tmp_path, family, text, words):

@@ -24,7 +24,7 @@ def test_large_chains_are_solved_as_small_ones_are(tau, monkeypatch):
     large = solved(chain, start=3)
     assert large.error < 1e-9
     assert large.law == pytest.approx(small.law, abs=1e-9)
-    assert large.scan_tv == pytest.approx(small.scan_tv, abs=1e-8)
+    assert large.scans.systematic == pytest.approx(small.scans.systematic, abs=1e-8)
     assert large.mixing[:4] == small.mixing[:4]  # found, and checked over all starts
     monkeypatch.setattr(mixing, "WORK", 0)
     sought = solved(chain, start=3).mixing
@@ -57,7 +57,7 @@ def test_temperature_zero_and_zeros():
     exact = solved(cold)
     assert exact.law is None
     assert exact.mixing.worst is None
-    assert "reducible: 3 closed sets" in exact.reasons["scan_tv"]
+    assert "reducible: 3 closed sets" in exact.scans.reasons["systematic"]
     one = chain_of([[[1.0, 0.0], [1.0, 0.0]], [[0.3, 0.7], [0.5, 0.5]]])  # site 0 goes to 0 and stays
     exact = solved(one)
     assert exact.law == pytest.approx([0.3, 0.7, 0, 0])

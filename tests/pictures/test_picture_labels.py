@@ -29,6 +29,7 @@ from mlmglauber.pictures.panel import (
     beside,
     tau_axis,
 )
+from mlmglauber.pictures.trajectory_layers import expanded
 
 NASTY = ["_hidden", "__", "$x_1^{$", "MMMM WWWW " * 8, "x" * 90, "東京都の天気は晴れ時々曇り", "a\nb",
          " ", "a-very/long-name-of-a-model" * 3]
@@ -53,7 +54,7 @@ def check(picture):
         if text.get_visible() and text.get_text().strip() and text.get_figure() is not None and text not in hidden:
             box = text.get_window_extent()
             assert min(box.x0, box.y0, width - box.x1, height - box.y1) >= -PIXEL, (text.get_text(), box)
-    for axes, panel in zip(found.axes, picture.panels, strict=False):
+    for axes, panel in zip(found.axes, expanded(picture).panels, strict=False):
         expected = [name for layer in panel.layers for name in labels(layer)]
         legend = axes.get_legend()
         shown = [text.get_text() for text in legend.get_texts()] if legend is not None else []
@@ -252,7 +253,7 @@ def test_chains_without_a_start_are_counted():
 def test_chains_of_one_start_are_told_apart_and_end_in_a_mark():
     states = [{"type": "state", "run": "r", "id": "7", "chain": chain, "step": step, "tau": 1, "n": 2, "embedder": "e",
                "embedding": [step * (chain + 1), step]} for chain in range(3) for step in range(5)]
-    panel, = picture_of(states, "plane").panels
+    panel, = expanded(picture_of(states, "plane")).panels
     paths = [layer for layer in panel.layers if isinstance(layer, Curve)]
     ends = [layer for layer in panel.layers if isinstance(layer, Points) and layer.label.startswith("last state")]
     assert [end.label for end in ends] == [f"last state, id 7, chain {chain}" for chain in range(3)]
@@ -260,8 +261,8 @@ def test_chains_of_one_start_are_told_apart_and_end_in_a_mark():
     assert [(end.x[0], end.y[0]) for end in ends] == [(4 * (chain + 1), 4) for chain in range(3)]
     assert len({end.mark for end in ends}) == 3
     many = [state | {"chain": k, "step": step} for k in range(9) for state in states[:1] for step in range(2)]
-    assert [layer.label for layer in picture_of(many, "plane").panels[0].layers if isinstance(layer, Points)] == [
-        "first state", "last state"]
+    layers = expanded(picture_of(many, "plane")).panels[0].layers
+    assert [layer.label for layer in layers if isinstance(layer, Points)] == ["first state", "last state"]
 
 
 def test_states_with_masked_sites_are_left_out_and_counted(made):  # noqa: F811

@@ -210,7 +210,8 @@ def test_axes_have_units(pictures, name):
 def test_kinds_have_a_file_each():
     folder = Path(open_kind("drift").__file__).parent
     helpers = {"__init__", "change_grid", "characters", "figure", "kinds", "layers", "layout", "palette", "panel",
-               "reading", "records", "stripes", "stripes_text", "thinned_lists", "token_words"}
+               "reading", "records", "stripes", "stripes_text", "thinned_lists", "token_words", "trajectories",
+               "trajectory_layers"}
     assert {path.stem for path in folder.glob("*.py")} - helpers == set(KINDS)
 
 

@@ -30,6 +30,7 @@ COMMANDS = {
     "mlm-couple": "mlm-couple -m a.json --seed 1 --start random --max-steps 50",
     "mlm-traps": "mlm-traps -m a.json",
     "mlm-tokens": "mlm-tokens -m a.json",
+    "mlm-score": "mlm-score -m a.json",
 }
 every_command = pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
 every_filter = pytest.mark.parametrize("command", [*COMMANDS.values(), "mlm-show"], ids=[*COMMANDS, "mlm-show"])

@@ -38,6 +38,8 @@ RUNS = [
     ("words", "tokens --length 5"),
     ("texts", f"tokens {MODEL}"),
     ("states", "rect --path --summary"),
+    ("states", f"score {MODEL}"),
+    ("states", "score --by word -m zero.json"),
     ("texts", f"influence {MODEL} --seed 1 -t 0,0.2,1 --matrix"),
     ("texts", f"influence {MODEL} --seed 1 --draw worst"),
     ("texts", "influence -m zero.json --seed 1"),

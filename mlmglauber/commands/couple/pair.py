@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlmglauber.commands.couple.options import CoupleOptions
-from mlmglauber.commands.shared.inputs import OWN_FIELDS, text_exact
+from mlmglauber.commands.shared.inputs import inherited, text_exact
 from mlmglauber.commands.shared.line_size import Size, StateSizes, line_size
 from mlmglauber.commands.shared.resumable import Cost
 from mlmglauber.dynamics.coupled_chains import CoupledChains, Snapshot, coupled_chains, lead_in_record
@@ -67,7 +67,7 @@ class PairJob:
         self.finished = False
         self.inherited: Record = {}
         for text in reversed(plan.texts):  # if several texts have a field, the first one counts
-            self.inherited |= {key: value for key, value in text.record.items() if key not in OWN_FIELDS}
+            self.inherited |= inherited(text.record)
 
     def _starts(self) -> list[list[int]]:
         """The first state of each chain."""

@@ -8,7 +8,7 @@ from mlmglauber.measures.drift.cosine import Reference, Vector
 from mlmglauber.measures.drift.series import DriftSeries
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.json_values import json_kind
-from mlmglauber.stream.records import Record, step_of, tau_and_n
+from mlmglauber.stream.records import Record, step_of, tau_and_n, tokens_of_pll
 
 
 class AllSeries:
@@ -34,15 +34,16 @@ class AllSeries:
         pll = record.get("pll")
         if pll is not None and (type(pll) not in (int, float) or not isfinite(pll)):
             raise RecordError(f'"pll" is {json_kind(pll)}, not a log-likelihood; give states as mlm-sample wrote them')
+        tokens = tokens_of_pll(record)
         distance = None if vector is None else self._distance((series.law, series.tau, series.n), vector)
         self._chains[key] = series
         series.steps.append(step)
         series.drifts.append(nan if record["drift"] is None else record["drift"])
         series.distances.append(nan if distance is None else distance)
         series.truncated += bool(record.get("truncated"))
-        if pll is not None and series.n:
+        if pll is not None and tokens:
             series.pll_steps.append(step)
-            series.plls.append(pll / series.n)
+            series.plls.append(pll / tokens)
 
     def _distance(self, group: Any, vector: Vector) -> float | None:
         """The distance of an embedding to the reference of its group, which is the first one that is defined."""

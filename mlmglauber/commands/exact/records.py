@@ -39,6 +39,7 @@ def records(inputs: Inputs, options: ExactOptions, text: Input, space: Restricti
                           "states": space.states, "eps": options.eps}
         record |= _law(exact, model, space, options.likeliest) | _mixing(exact, start)
         record |= _influence(exact, options.influences) | _incompatibility(exact, tau)
+        record |= _other_laws(exact)
         if sampled is not None:
             assert inputs.chains is not None
             record["compare"] = sampled.against(exact, space, text.name, tau, inputs.chains)
@@ -84,9 +85,18 @@ def _incompatibility(exact: Exact, tau: float) -> Record:
     deltas = exact.rectangles
     mean, largest = (None if value is None or tau == 0 else value / tau for value in (deltas.mean, deltas.largest))
     fields = {"rectangles": deltas.number, "mean_abs_delta": mean, "max_abs_delta": largest,
-            "entropy_production": exact.entropy_production, "scan_tv": exact.scan_tv, "reversible": exact.reversible}
+            "entropy_production": exact.entropy_production, "reversible": exact.reversible}
     reason = deltas.reason or "delta / tau has no limit at tau = 0"
     return with_reasons(fields, {"mean_abs_delta": reason, "max_abs_delta": reason, **exact.reasons})
+
+
+def _other_laws(exact: Exact) -> Record:
+    """The fields on the stationary distributions of other scans, and on that of the pseudo-log-likelihoods."""
+    scans, why, pll = exact.scans, exact.scans.reasons, exact.pll
+    fields = {"scan_tv": scans.systematic, "permutation_tv": scans.permutation, "sweeps_tv": scans.between,
+              "pll_tv": pll.tv, "pll_kl": pll.kl}
+    return with_reasons(fields, {"scan_tv": why.get("systematic"), "permutation_tv": why.get("permutation"),
+                                 "sweeps_tv": why.get("between"), "pll_tv": pll.reason, "pll_kl": pll.reason})
 
 
 class Sampled:

@@ -9,7 +9,7 @@ from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Real
-from mlmglauber.pictures.kinds import KINDS
+from mlmglauber.pictures.kinds import KINDS, WITH_PAGE
 from mlmglauber.pictures.palette import STYLES, WIDTH
 from mlmglauber.pictures.records import PictureRecords
 from mlmglauber.stream.errors import ExitStatus, MlmError
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 WIDTHS = (1.5, 30.0)
 """Smallest and largest width of a picture in inches."""
-SUFFIXES = (".png", ".svg", ".pdf")
+SUFFIXES = (".png", ".svg", ".pdf", ".html")
+PAGES = f"a page is made of the kinds {', '.join(WITH_PAGE[:-1])} and {WITH_PAGE[-1]}"
 
 DESCRIPTION = (
     "Draw records: their type decides what is drawn.\n\n"
     "Reads records of the other commands and writes one picture, a column of a paper wide, as PNG, SVG or PDF by the "
-    "suffix of FILE; -o - is PNG on standard output. Large inputs are thinned evenly, so memory is bounded."
+    "suffix of FILE; -o - is PNG on standard output. FILE.html is an interactive page for a browser. "
+    "Large inputs are thinned evenly, so memory is bounded."
 )
 
 EXAMPLES = """\
@@ -33,7 +35,8 @@ EXAMPLES = """\
   mlm-couple --tau 0.5,1,2,4 --length 8,16 passages.txt | mlm-couple --summary | mlm-plot -o phase.png
   mlm-drift --summary embedded.jsonl | mlm-plot --kind drift --terminal
   mlm-sample --tau 0.3 --on-change passages.txt | tee chain.jsonl | mlm-traps > traps.jsonl
-  cat chain.jsonl traps.jsonl | mlm-plot --kind spacetime --width 7 -o spacetime.png"""
+  cat chain.jsonl traps.jsonl | mlm-plot --kind spacetime --width 7 -o spacetime.png
+  mlm-embed --pca 2 chain.jsonl | mlm-plot --kind plane -o plane.html"""
 
 GROUPS = (
     Group("Picture", "kind threshold color-by terminal"),
@@ -61,10 +64,8 @@ GROUPS = (
 def plot(io: Filter, options: PlotOptions) -> None:
     """Read all records, then write the picture."""
     path = click.get_current_context().params["output"]
-    if options.terminal and (options.width or options.dpi or options.style != "default"):
-        raise click.UsageError("--style, --width and --dpi need a picture in a file; leave out --terminal, or them")
-    form = "text" if options.terminal else _form(path)
-    records = PictureRecords(options.kind, options.color_by)
+    form = _form(path, options)
+    records = PictureRecords(options.kind, options.color_by, WITH_PAGE if form == "html" else ())
 
     def handle(record: "Record") -> None:
         progress(1)
@@ -73,12 +74,18 @@ def plot(io: Filter, options: PlotOptions) -> None:
     with io.bar("records") as progress:
         io.each(handle)
     try:
+        if form == "html" and records.name not in (None, *WITH_PAGE):
+            raise click.UsageError(f"{path}: {PAGES}, and these records are drawn as {records.name}; use -o FILE.png")
         picture = _chosen(records.picture(options.threshold), options)
-        rendered = _rendered(picture, form, options)
+        notes = [*records.notes(), *picture.notes]
+        if form == "html":
+            rendered, more = _page(picture, str(records.name), notes)
+        else:
+            rendered, more = _rendered(picture, form, options), []
     except MlmError as error:
         error.status = ExitStatus.BAD_RECORD if io.reporter.bad_records else error.status
         raise
-    for note in [*records.notes(), *picture.notes]:
+    for note in [*notes, *more]:
         io.reporter.warn(note)
     io.output.write_line(rendered)
 
@@ -96,7 +103,7 @@ def _chosen(picture: "Picture", options: PlotOptions) -> "Picture":
         raise click.UsageError(f"--panels: {error}") from error
 
 
-def _form(path: str | None) -> str:
+def _form(path: str | None, options: PlotOptions) -> str:
     """The format of the picture, by the suffix of the path; UsageError or MlmError if it cannot be written.
 
     Called before the input is read, so that a long pipe does not end with this error.
@@ -104,16 +111,45 @@ def _form(path: str | None) -> str:
     import sys
     from importlib.util import find_spec
 
+    page = path is not None and path.lower().endswith(".html")
+    if page or options.terminal:
+        _check_looks(options, path if page else None)
+    if options.terminal:
+        return "text"
     if path is None:
-        raise click.UsageError("no place for the picture; give -o FILE.png, FILE.svg or FILE.pdf, -o - for PNG on "
-                               "standard output, or --terminal")
+        raise click.UsageError("no place for the picture; give -o FILE.png, FILE.svg, FILE.pdf or FILE.html, -o - for "
+                               "PNG on standard output, or --terminal")
     if path == "-" and sys.stdout.isatty():
         raise click.UsageError("standard output is a terminal; use --terminal, or -o FILE.png")
     if path != "-" and not path.lower().endswith(SUFFIXES):
         raise click.UsageError(f"{path}: the suffix is not that of a picture; use {', '.join(SUFFIXES)}")
+    if page:
+        if find_spec("plotly") is None:
+            raise MlmError("pages need plotly; pip install 'mlmglauber[html]'")
+        return "html"
     if find_spec("matplotlib") is None:
         raise MlmError("pictures need matplotlib; pip install 'mlmglauber[plot]', or draw with --terminal")
     return "png" if path == "-" else path.lower()[-3:]
+
+
+def _check_looks(options: PlotOptions, page: str | None) -> None:
+    """UsageError for options that a page or a picture of characters does not have; page: the path of the page."""
+    if page is not None and options.terminal:
+        raise click.UsageError(f"{page}: --terminal draws with characters, and a page cannot hold them; leave one out")
+    if options.width or options.dpi or options.style != "default":
+        raise click.UsageError("--style, --width and --dpi need a picture in a file; leave out --terminal, or them"
+                               if page is None else "--style, --width and --dpi are for PNG, SVG and PDF; a page takes "
+                               "the width of its window")
+    if page is not None and options.kind not in (None, *WITH_PAGE):
+        raise click.UsageError(f"{page}: {PAGES}, not of {options.kind}; use -o FILE.png")
+
+
+def _page(picture: "Picture", kind: str, notes: list[str]) -> tuple[bytes, list[str]]:
+    """The page of a picture, and notes on what the page leaves out beside that."""
+    from mlmglauber import __version__
+    from mlmglauber.pictures.page.document import document
+
+    return document(picture, kind, notes, __version__)
 
 
 def _rendered(picture: "Picture", form: str, options: PlotOptions) -> bytes:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from mlmglauber.pictures.kinds import summary_of, uses
 from mlmglauber.pictures.records import PictureRecords
 from mlmglauber.stream.errors import MlmError
+from mlmglauber.stream.printable import sentence
 from mlmglauber.stream.records import Record
 
 LARGEST_SVG = 300_000
@@ -66,7 +67,7 @@ class PagePictures:
                 if "nothing for --kind" not in str(error):
                     found.append(PagePicture(kind, drawn, files, "", "", [f"Not drawn: {error}."]))
                 continue
-            notes = [f"{note[:1].upper()}{note[1:]}." for note in [*records.notes(), *picture.notes]]
+            notes = [sentence(note) for note in [*records.notes(), *picture.notes]]
             if find_spec("matplotlib") is None:
                 from mlmglauber.pictures.characters import text
 

@@ -18,7 +18,15 @@ from mlmglauber.commands.tokens.table import tokens_tables
 from mlmglauber.measures.meeting.times import Pair
 from mlmglauber.pictures.kinds import summary_of
 from mlmglauber.stream.errors import RecordError
-from mlmglauber.stream.records import SUITE_TYPES, Record, chain_key, has_masks, has_vector, tau_and_n
+from mlmglauber.stream.records import (
+    SUITE_TYPES,
+    Record,
+    chain_key,
+    has_masks,
+    has_vector,
+    tau_and_n,
+    tokens_of_pll,
+)
 
 LIMIT = 200
 """Maximum number of records of mlm-exact and of mlm-tokens that are kept."""
@@ -96,8 +104,8 @@ class ReportRecords:
             self.counts["drift"] += 1
         self.chains.take(record)
         self.chain_texts.take(record)
-        if record.get("pll") is not None:
-            value = record["pll"] / record["n"]
+        if record.get("pll") is not None and (tokens := tokens_of_pll(record)):
+            value = record["pll"] / tokens
             self.likely.take(value, record["text"], record)
             self.unlikely.take(-value, record["text"], record)
 

@@ -6,7 +6,7 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from mlmglauber.pictures.panel import some
-from mlmglauber.stream.records import Record, chain_key
+from mlmglauber.stream.records import Record, chain_key, tokens_of_pll
 from mlmglauber.stream.records import shown_name as named
 
 FOLLOWED = 2
@@ -152,8 +152,8 @@ def fixed_point_text(trap: Record) -> TellingText:
 
 def likelihood_text(state: Record) -> TellingText:
     """A state with its pseudo-log-likelihood."""
-    return TellingText(f"{nats(state['pll'] / state['n'])} a token, {of_chain(state)}, step {state.get('step')}",
-                       [("", str(state["text"]))])
+    pll = state["pll"] / (tokens_of_pll(state) or 1)
+    return TellingText(f"{nats(pll)} a token, {of_chain(state)}, step {state.get('step')}", [("", str(state["text"]))])
 
 
 def rectangle_text(record: Record) -> TellingText:

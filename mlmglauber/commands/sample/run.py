@@ -8,10 +8,10 @@ from mlmglauber.commands.sample.options import SampleOptions
 from mlmglauber.commands.sample.rerun import RecordedRun, check_same
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import (
-    OWN_FIELDS,
     chain_fields,
     chain_run_id,
     check_frozen,
+    inherited,
     report_too_short,
     shard_field,
     tally_unknown,
@@ -137,7 +137,7 @@ class TextChains:
         self.model, self.name, self.place = run.model, name, run.io.place
         self.sink: Sink = run.order.open()
         self.ends = run.io.ends
-        self.inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
+        self.inherited = inherited(record)
         self.on_change = options.on_change
         every = 0 if self.on_change else options.every or len(ids)
         self.schedule = OutputSchedule(options.last_step(len(ids)), every, options.burn_in, options.pll)

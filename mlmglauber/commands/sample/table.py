@@ -11,7 +11,7 @@ from mlmglauber.commands.shared.tables import Column, Table, count, name, number
 from mlmglauber.measures.statistics.chain_summary import WrittenChain, summarise
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import Output
-from mlmglauber.stream.records import Record, chain_key
+from mlmglauber.stream.records import Record, chain_key, tokens_of_pll
 
 CHAINS = Table("Chains by temperature and length", (
     Column("tau", "Temperature.", lambda row: number(row[0][0])),
@@ -49,8 +49,8 @@ class WrittenChains:
                               "run/id/chain unique")
         else:
             self._chains[key][1].take(record["step"], ids)
-        if record.get("pll") is not None:
-            self._chains[key][1].pll = record["pll"]
+        if record.get("pll") is not None and (tokens := tokens_of_pll(record)):
+            self._chains[key][1].pll = record["pll"] / tokens
 
     def table(self, by_run: bool = False) -> Table:
         """A row for each temperature and length; by_run: for those of each run, in the order of the input."""

@@ -34,15 +34,25 @@ class ChainModels:
         tokens = tokens_of(self.model, ",".join(run.law.allow), f"--allow of run {run.run}")
         return RestrictedModel(self.model, tokens)
 
+    def difference(self, run: ChainRun) -> tuple[str, str] | None:
+        """In what the model of a run's chains differs from the command's, and its value there; None for the same one.
+
+        What both runs tell decides: the hash of the weights, else the revision, else the name.
+        """
+        theirs = run.law
+        for key, value in (("hash", theirs.hash), ("revision", theirs.revision), ("model", theirs.model)):
+            if self._described.get(key) is not None and value is not None:
+                return (key, value) if self._described[key] != value else None
+        return None
+
     def check(self, run: ChainRun) -> None:
         """UsageError for chains of another model; a warning for chains of another precision."""
         ours, theirs = self._described, run.law
-        for key, value in (("hash", theirs.hash), ("revision", theirs.revision), ("model", theirs.model)):
-            if ours.get(key) is not None and value is not None:
-                if ours[key] != value:
-                    raise UsageError(f"run {run.run} was made with the model {theirs.model} ({key} {value}), not with "
-                                     f"{ours['model']} ({ours[key]}); name its model with -m, or {self.otherwise}")
-                break
+        different = self.difference(run)
+        if different is not None:
+            key, value = different
+            raise UsageError(f"run {run.run} was made with the model {theirs.model} ({key} {value}), not with "
+                             f"{ours['model']} ({ours[key]}); name its model with -m, or {self.otherwise}")
         here = ours.get("precision", ours["dtype"])
         if theirs.precision not in (None, here):
             self.io.once(("number format", run.run), lambda: self.io.reporter.warn(

@@ -29,6 +29,14 @@ OWN_FIELDS = frozenset({
 })
 """Fields of an input that its answers do not inherit: they are computed anew, or describe the old text."""
 
+SCORE_FIELDS = frozenset({
+    "scorer", "scored_tokens", "scored_words", "pll", "pll_reason", "pll_within_word", "pll_within_word_reason",
+    "pseudo_perplexity", "pseudo_perplexity_reason", "word_pseudo_perplexity", "word_pseudo_perplexity_reason",
+    "log_likelihood", "log_likelihood_reason", "perplexity", "perplexity_reason", "word_perplexity",
+    "word_perplexity_reason", "margin", "margin_reason", "token_scores", "word_scores",
+})
+"""Fields that mlm-score writes. Answers do not inherit them from a record with a `scorer`."""
+
 DRAW_VERSION = 2
 """Version of the function from (seed, record, chain, step) to draws; 2 draws tokens in two levels, from float64."""
 
@@ -84,8 +92,11 @@ class Inputs:
         self.summed = False
         """Whether the output is a summary or a table: without a text it can only be empty, which is status 65."""
 
-    def batches(self, size: int) -> Iterator[list[Input]]:
-        """Lists of the texts that have arrived, 1 to `size` each; other records are passed on in their place."""
+    def batches(self, size: int | Callable[[], int]) -> Iterator[list[Input]]:
+        """Lists of the texts that have arrived, 1 to `size` each; other records are passed on in their place.
+
+        size: a number, or a function that gives it for each list.
+        """
         batch: list[Input] = []
         while True:
             record = self.io.read(plain_text=True, wait=not batch)
@@ -110,7 +121,7 @@ class Inputs:
                 text = self._input(record)
                 if text is not None:
                     batch.append(text)
-            if len(batch) == size:
+            if len(batch) >= (size() if callable(size) else size):
                 yield batch
                 batch = []
 
@@ -131,8 +142,7 @@ class Inputs:
             self.too_short += 1
             return None
         tally_unknown(self.io, record, ids)
-        inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
-        return Input(self.io.place, name, ids, inherited, record, chain, model)
+        return Input(self.io.place, name, ids, inherited(record), record, chain, model)
 
     def _open(self, first: Record) -> TextModel:
         options = self.options
@@ -144,6 +154,12 @@ class Inputs:
         self._write({"type": "run", "schema": SCHEMA, "run": self.run, "command": command, **seed, **described,
                      "options": self._recorded | {"batch_size": options.batch_size}})
         return model
+
+
+def inherited(record: Record) -> Record:
+    """The fields of an input that its answers inherit: all but those that describe the old text."""
+    left_out = OWN_FIELDS | SCORE_FIELDS if "scorer" in record else OWN_FIELDS
+    return {key: value for key, value in record.items() if key not in left_out}
 
 
 def texts_at_once(options: ModelOptions) -> int:

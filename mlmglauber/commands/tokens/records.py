@@ -1,7 +1,7 @@
 """The records of mlm-tokens: the sites of a text."""
 
 from mlmglauber.commands.shared.chain_run import NO_RUN
-from mlmglauber.commands.shared.inputs import OWN_FIELDS, Input, Inputs, text_exact
+from mlmglauber.commands.shared.inputs import Input, Inputs, inherited, text_exact
 from mlmglauber.models.words import split_words
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record, record_id, text_or_ids
@@ -21,8 +21,7 @@ class TokenInputs(Inputs):
         elif not all(0 <= token < self.model.vocab_size for token in ids):
             raise RecordError(f"a token id is outside the model's {self.model.vocab_size} tokens; name the model of "
                               "these ids with -m")
-        inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
-        return Input(self.io.place, name, ids, inherited, record, NO_RUN, self.model)
+        return Input(self.io.place, name, ids, inherited(record), record, NO_RUN, self.model)
 
 
 def tokens_record(run: str, text: Input, length: int | None) -> Record:

@@ -8,7 +8,7 @@ import numpy as np
 
 from mlmglauber.commands.shared.chain_run import ChainLaw, ChainRun
 from mlmglauber.commands.shared.filter import Filter
-from mlmglauber.commands.shared.inputs import OWN_FIELDS
+from mlmglauber.commands.shared.inputs import inherited
 from mlmglauber.commands.shared.nullable import optional_reason
 from mlmglauber.commands.traps.margins import (
     TrapScorer,
@@ -49,7 +49,7 @@ class RecordedChain:
     def __init__(self, record: Record, number: int, text: int, run: ChainRun, tracker: Tracker) -> None:
         self.tau, self.n = run.tau_of(record), len(record["ids"])
         self.fields = {key: record.get(key) for key in ("run", "id", "chain")} | {"tau": self.tau, "n": self.n}
-        self.inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
+        self.inherited = inherited(record)
         self.number, self.text, self.run, self.tracker = number, text, run, tracker
         self.first_step = record["step"]
         self.counts = True

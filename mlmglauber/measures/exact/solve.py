@@ -9,7 +9,9 @@ import numpy as np
 
 from mlmglauber.measures.exact.finite_chain import FiniteChain, Places, Values, attractors
 from mlmglauber.measures.exact.mixing import Mixing, Second, distances, mixing_times, second_eigenvalue
-from mlmglauber.measures.exact.stationary import TRUSTED, Stationary, stationary
+from mlmglauber.measures.exact.pll_law import PllDistance, pll_distance
+from mlmglauber.measures.exact.scans import ScanDistances, scan_distances, trusted
+from mlmglauber.measures.exact.stationary import stationary
 from mlmglauber.measures.influence.matrix import alphas, mixing_bound
 
 COMPATIBLE = 1e-9
@@ -41,8 +43,9 @@ class Exact(NamedTuple):
     |lambda_2|); None after an elimination, which has nearly all digits whatever the gap. second: the second largest
     eigenvalue. mixing: mixing times in steps. influences: (n, n) c_ij.
     alpha: their largest row sum; spectral_radius: their spectral radius. bound: mixing_bound of alpha.
-    entropy_production: nats per step. scan_tv: total variation between the stationary distributions of the random and
-    the systematic scan. escape: (S,) probability that one step leaves a state, the inverse of its mean residence.
+    entropy_production: nats per step. scans: distances between the stationary distributions of the scans. pll: distance
+    of `law` from the distribution proportional to exp(PLL / tau). escape: (S,) probability that one step leaves a
+    state, the inverse of its mean residence.
     reversible: whether detailed balance holds. rectangles: |delta| over all rectangles at tau = 1. distances: (T,)
     total variation to `law` after each of the steps that were asked for, from the given start.
     """
@@ -56,7 +59,8 @@ class Exact(NamedTuple):
     spectral_radius: float
     bound: int | None
     entropy_production: float | None
-    scan_tv: float | None
+    scans: ScanDistances
+    pll: PllDistance
     escape: Values
     basin: Basin | None
     reversible: bool | None
@@ -81,20 +85,20 @@ def solve(chain: FiniteChain, basins: Places, rectangles: Rectangles, eps: float
         reasons["reversible"] = "a conditional has probability 0: the rectangles do not decide it"
     settled = stationary(chain, basins)
     second = Second(1.0, False, None, None) if settled.law is None else second_eigenvalue(chain, settled.law)
-    law, error, reason = _trusted(settled, second)
+    law, error, reason = trusted(settled, second)
     if law is None:
-        reasons |= dict.fromkeys(("likeliest", "basin", "entropy_production", "scan_tv"), reason or "")
+        why = reason or ""
+        reasons |= dict.fromkeys(("likeliest", "basin", "entropy_production"), why)
         mixing = Mixing(None, False, None, None, None, reason)
-        return Exact(None, error, second, mixing, influence, alpha, radius, bound, None, None, escape, None, reversible,
-                     reasons, rectangles)
+        return Exact(None, error, second, mixing, influence, alpha, radius, bound, None,
+                     ScanDistances(None, None, None, dict.fromkeys(("systematic", "permutation", "between"), why)),
+                     PllDistance(None, None, why), escape, None, reversible, reasons, rectangles)
     mixing = mixing_times(chain, law, eps, start, second)
     production = entropy_production(chain, law)
     if production is None:
         reasons["entropy_production"] = "infinite: tokens of probability 0 are left in the stationary chain"
-    scan_tv, why = scan_distance(chain, law, basins)
-    if scan_tv is None:
-        reasons["scan_tv"] = why or ""
-    return Exact(law, error, second, mixing, influence, alpha, radius, bound, production, scan_tv, escape,
+    return Exact(law, error, second, mixing, influence, alpha, radius, bound, production,
+                 scan_distances(chain, law, basins), pll_distance(chain, law), escape,
                  likeliest_basin(chain, law, basins), reversible, reasons, rectangles)
 
 
@@ -111,20 +115,6 @@ def solve_all(shape: tuple[int, ...], base: Values, taus: Sequence[float], eps: 
         if len(steps) and given is not None and exact.law is not None:
             exact = exact._replace(distances=distances(chain, exact.law, given, steps))
         yield exact
-
-
-def _trusted(settled: Stationary, second: Second) -> tuple[Values | None, float | None, str | None]:
-    """The stationary distribution, its estimated error, and the reason where it is too uncertain to be given."""
-    if settled.law is None or settled.method == "elimination":
-        return settled.law, None, settled.reason
-    assert settled.residual is not None
-    if second.modulus is None:
-        return None, None, f"its error is not known: {second.reason}"
-    gap = 1 - second.modulus
-    error = settled.residual / gap if gap > 0 else np.inf
-    if error > TRUSTED:
-        return None, None, f"nearly reducible: 1 - |lambda_2| is {gap:.1e}, the law would be a matter of rounding"
-    return settled.law, float(error), None
 
 
 def influences(chain: FiniteChain) -> Values:
@@ -179,19 +169,6 @@ def entropy_production(chain: FiniteChain, law: Values) -> float | None:
             return None
         total += float((gained[~impossible] * logp[~impossible]).sum())
     return total / chain.n
-
-
-def scan_distance(chain: FiniteChain, law: Values, basins: Places) -> tuple[float | None, str | None]:
-    """TV between the stationary distributions of random scan and of systematic sweeps; None with the reason."""
-    settled = stationary(chain, basins, systematic=True)
-    if settled.law is None:
-        return None, settled.reason
-    if settled.method != "elimination":
-        second = second_eigenvalue(chain, settled.law, systematic=True)
-        trusted, _, reason = _trusted(settled, second)
-        if trusted is None:
-            return None, reason
-    return float(0.5 * np.abs(settled.law - law).sum()), None
 
 
 def likeliest_basin(chain: FiniteChain, law: Values, basins: Places) -> Basin:

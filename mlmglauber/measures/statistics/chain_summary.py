@@ -16,6 +16,7 @@ class WrittenChain:
         self.first = self.last = ids
         self.step, self.count, self.moves = step, 1, 0
         self.pll: float | None = None
+        """Pseudo-log-likelihood a token, nats, of the last state that has one."""
 
     def take(self, step: int, ids: Ids) -> None:
         """The next state."""
@@ -50,7 +51,7 @@ class Chains(NamedTuple):
 def summarise(chains: Sequence[WrittenChain]) -> Chains:
     """The summary of one chain or more, all of one length."""
     later = sum(chain.count - 1 for chain in chains)
-    plls = [chain.pll / len(chain.last) for chain in chains if chain.pll is not None]
+    plls = [chain.pll for chain in chains if chain.pll is not None]
     return Chains(len(chains), min(chain.step for chain in chains), sum(chain.count for chain in chains),
                   sum(chain.moves for chain in chains) / later if later else None,
                   float(np.mean([chain.distance for chain in chains])), sum(not chain.moves for chain in chains),

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.models.conditionals import Conditional, Floats, Ids
+from mlmglauber.models.token_scores import margins_above
 
 CLOSE = 1e-2
 """Maximum difference in nats of the two best tokens at which they are compared again in float64, the precision that
@@ -97,8 +98,7 @@ def margins(log_probs: Floats, tokens: Ids, tau: float, allowed: int) -> Margins
     others = rows.copy()
     others[places, tokens] = -inf
     rival = others.max(axis=1)
-    with np.errstate(invalid="ignore"):
-        gamma = np.where(present == -inf, -inf, present - rival)  # +inf where no other token is allowed
+    gamma = np.asarray(margins_above(present, rival), dtype=np.float64)
     best = is_argmax(rows, tokens)
     leave = _leaving(present, others, rival, tau) if tau else np.where(best, 0.0, 1.0)
     escape, margin = float(leave.mean()), float(gamma.min())

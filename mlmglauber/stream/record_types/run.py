@@ -20,8 +20,8 @@ _Class = TypedDict("_Class", {"class": NotRequired[str]})  # a keyword of Python
 
 
 @rules(
-    when("command", {"enum": ["mlm-couple", "mlm-exact", "mlm-influence", "mlm-rect", "mlm-sample", "mlm-tokens",
-                              "mlm-traps"]},
+    when("command", {"enum": ["mlm-couple", "mlm-exact", "mlm-influence", "mlm-rect", "mlm-sample", "mlm-score",
+                              "mlm-tokens", "mlm-traps"]},
          needs("model", "class", "tokenizer", "vocab", "banned", "dtype", "device")),
     when("command", {"enum": ["mlm-couple", "mlm-influence", "mlm-rect", "mlm-sample"]}, needs("seed")),
     when("command", {"const": "mlm-sample"}, needs("tau")),

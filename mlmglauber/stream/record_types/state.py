@@ -16,6 +16,26 @@ from mlmglauber.stream.record_types.fields import (
 )
 
 
+class TokenScoreLists(TypedDict):
+    """Scores of the tokens of a text by mlm-score, one item a token; log-probabilities and margins in nats."""
+
+    pieces: list[str]
+    logp: list[float | None]
+    logp_within_word: NotRequired[list[float | None]]
+    gamma: list[float | None]
+    rank: list[int | None]
+
+
+class WordScoreLists(TypedDict):
+    """Scores of the words of a text by mlm-score --by word, one item a word."""
+
+    words: list[str]
+    logp: list[float | None]
+    logp_within_word: NotRequired[list[float | None]]
+    gamma: list[float | None]
+    rank: list[int | None]
+
+
 @rules({"dependentRequired": {"site": ["old", "new", "changed"], "logp_old": ["site", "logp_new"],
                               "basin": ["basin_p"]}})
 class StateRecord(TypedDict):
@@ -38,6 +58,18 @@ class StateRecord(TypedDict):
     logp_old: NotRequired[Annotated[float | None, reason("reason")]]
     logp_new: NotRequired[Annotated[float | None, reason("reason")]]
     pll: NotRequired[Annotated[float | None, reason("pll_reason")]]
+    scorer: NotRequired[Digest]
+    scored_tokens: NotRequired[Count]
+    scored_words: NotRequired[Count]
+    pll_within_word: NotRequired[Annotated[float | None, reason("pll_within_word_reason")]]
+    pseudo_perplexity: NotRequired[Annotated[float | None, reason("pseudo_perplexity_reason")]]
+    word_pseudo_perplexity: NotRequired[Annotated[float | None, reason("word_pseudo_perplexity_reason")]]
+    log_likelihood: NotRequired[Annotated[float | None, reason("log_likelihood_reason")]]
+    perplexity: NotRequired[Annotated[float | None, reason("perplexity_reason")]]
+    word_perplexity: NotRequired[Annotated[float | None, reason("word_perplexity_reason")]]
+    margin: NotRequired[Annotated[float | None, reason("margin_reason")]]
+    token_scores: NotRequired[TokenScoreLists]
+    word_scores: NotRequired[WordScoreLists]
     unknown: NotRequired[Positive]
     coupled: NotRequired[str]
     masked: NotRequired[Positive]

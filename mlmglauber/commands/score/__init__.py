@@ -1,0 +1,1 @@
+"""mlm-score: scores of texts without a chain."""

@@ -1,0 +1,1 @@
+"""Scores of texts without a chain: log-probabilities of their tokens, PLL, perplexities, ranks, margins."""

@@ -1,0 +1,1 @@
+"""Pages: pictures as files of HTML that a reader can ask."""
