@@ -39,7 +39,7 @@ EXAMPLES = """\
   mlm-embed --pca 2 chain.jsonl | mlm-plot --kind plane -o plane.html"""
 
 GROUPS = (
-    Group("Picture", "kind threshold color-by terminal"),
+    Group("Picture", "kind color-by terminal", "threshold"),
     Group("Look", "panels title style width", "dpi"),
 )
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from mlmglauber.commands.rect.run import Block, RectRun
+from mlmglauber.commands.rect.run import RectRun, TextBlock
 from mlmglauber.commands.shared.dry_run import Bounds, CountedOutput, Timing, output_bounds, write_estimate
 from mlmglauber.commands.shared.line_size import NONE, Size, StateSizes, line_size
 from mlmglauber.measures.rectangle.delta import Measured, Rectangle, quarters
@@ -57,9 +57,9 @@ def write_rectangle_estimate(run: RectRun) -> None:
             *([] if summary else output_bounds(other, (rectangles, rectangles), size))])
 
 
-def _first(blocks: Sequence[Block], count: int) -> list[Block]:
+def _first(blocks: Sequence[TextBlock], count: int) -> list[TextBlock]:
     """The first rectangles of some blocks, so many in all."""
-    few: list[Block] = []
+    few: list[TextBlock] = []
     for block in blocks:
         if count > 0:
             few.append(block.first(count))
@@ -67,12 +67,12 @@ def _first(blocks: Sequence[Block], count: int) -> list[Block]:
     return few
 
 
-def _asked(block: Block) -> int:
+def _asked(block: TextBlock) -> int:
     """Maximum number of conditionals that the rectangles of a block take in one way."""
     return 4 * len(block.sites) or sum(sum(quarters(rectangle)) for rectangle in block.rectangles)
 
 
-def _size(run: RectRun, block: Block, sizes: StateSizes) -> Size:
+def _size(run: RectRun, block: TextBlock, sizes: StateSizes) -> Size:
     """The size of one record of a block: of a named rectangle, or of any that may be drawn."""
     text, model = block.text, block.text.model
     zeros = Measured(np.zeros((1, 4, 2)), np.zeros(1), np.zeros(1))

@@ -42,7 +42,7 @@ MIXED = ("the input has texts and rectangle records, which cannot be summarised 
          "each kind, or write the rectangle records of the texts first")
 
 
-class Block:
+class TextBlock:
     """Some rectangles of one text: named ones, or drawn ones whose sites are drawn and whose tokens are not yet."""
 
     def __init__(self, text: Input, named: Sequence[Rectangle | BlockRectangle], sites: Ids, uniforms: Values) -> None:
@@ -50,9 +50,9 @@ class Block:
         self.ids = np.array(text.ids, dtype=np.int64)
         self.size = len(sites) or len(named)
 
-    def first(self, count: int) -> "Block":
+    def first(self, count: int) -> "TextBlock":
         """A block of the first of its rectangles."""
-        return Block(self.text, self.rectangles[:count], self.sites[:count], self.uniforms[:count])
+        return TextBlock(self.text, self.rectangles[:count], self.sites[:count], self.uniforms[:count])
 
 
 class RectRun:
@@ -112,9 +112,9 @@ class RectRun:
         elif record["type"] == "run" and record.get("run") == self.inputs.run:
             self.head = record
 
-    def blocks(self, batch: Sequence[Input]) -> list[list[Block]]:
+    def blocks(self, batch: Sequence[Input]) -> list[list[TextBlock]]:
         """The rectangles of a batch of texts, in rounds of at most BLOCK for each text."""
-        rounds: dict[int, list[Block]] = {}
+        rounds: dict[int, list[TextBlock]] = {}
         for text in batch:
             if self.read_rectangles and self.options.summary:
                 self.io.failure = MixedRecordsError(f"{text.place}: {MIXED}")
@@ -125,7 +125,7 @@ class RectRun:
                     rounds.setdefault(k, []).append(block)
         return list(rounds.values())
 
-    def _plan(self, text: Input) -> list[Block]:
+    def _plan(self, text: Input) -> list[TextBlock]:
         options, n, model = self.options, len(text.ids), text.model
         frozen = text.frozen(options.freeze)
         in_record = [text.record.get(key) for key in NAMING]
@@ -142,9 +142,9 @@ class RectRun:
         blocks = [tuple(np.atleast_1d(part).tolist()) for part in (rectangle.i, rectangle.j)]
         for sentence in fragments(model, text.ids, blocks):
             self.io.reporter.warn(f"{text.place}: {sentence}")
-        return [Block(text, [rectangle], np.empty((0, 2), np.int64), np.empty((0, 4)))]
+        return [TextBlock(text, [rectangle], np.empty((0, 2), np.int64), np.empty((0, 4)))]
 
-    def _drawn(self, text: Input, free: Ids) -> list[Block]:
+    def _drawn(self, text: Input, free: Ids) -> list[TextBlock]:
         count = self.options.rectangles
         uniforms = Stream(self.seed, text.name, 0, "rectangle").uniforms(0, 4 * count).reshape(-1, 4)
         try:
@@ -152,13 +152,13 @@ class RectRun:
         except ValueError as error:
             raise RecordError(f"no rectangle can be drawn: {error}; give a longer text, or another --gap or "
                               "--freeze") from error
-        return [Block(text, [], sites[k : k + BLOCK], uniforms[k : k + BLOCK]) for k in range(0, count, BLOCK)]
+        return [TextBlock(text, [], sites[k : k + BLOCK], uniforms[k : k + BLOCK]) for k in range(0, count, BLOCK)]
 
-    def measure(self, blocks: Sequence[Block]) -> int:
+    def measure(self, blocks: Sequence[TextBlock]) -> int:
         """Measure and write the rectangles of some blocks; the number of conditionals that this took."""
         return sum(self._measure(list(alike)) for _, alike in groupby(blocks, lambda block: id(block.text.model)))
 
-    def _measure(self, blocks: list[Block]) -> int:
+    def _measure(self, blocks: list[TextBlock]) -> int:
         """Draw tokens, compute the four conditionals of all rectangles together and, for noise, once more.
 
         All blocks share one model: that of the texts, or of chains that may draw the same words.
@@ -192,7 +192,7 @@ class RectRun:
         """Whether each rectangle is computed in a second way."""
         return self.options.noise and has_other_way(model)
 
-    def _alternatives(self, blocks: list[Block], rows: Rows) -> list[list[Rectangle] | None]:
+    def _alternatives(self, blocks: list[TextBlock], rows: Rows) -> list[list[Rectangle] | None]:
         """The rectangles of each drawn block; None for a block of a named rectangle, or one that cannot be drawn."""
         model, how = blocks[0].text.model, self.options.draw
         drawn = [block for block in blocks if len(block.sites)]
@@ -208,7 +208,7 @@ class RectRun:
                 result[blocks.index(block)] = self._draw(block, rows_of)
         return result
 
-    def _draw(self, block: Block, rows: dict[int, Floats]) -> list[Rectangle]:
+    def _draw(self, block: TextBlock, rows: dict[int, Floats]) -> list[Rectangle]:
         try:
             return draw_rectangles(self.options.draw, block.ids, block.sites, block.uniforms[:, 2:],
                                    block.text.model.allowed, rows)
@@ -218,13 +218,13 @@ class RectRun:
         except ValueError as error:
             raise RecordError(f"{error}; freeze it, or use --draw uniform") from error
 
-    def _write(self, block: Block, measured: Measured, moved: Values | None) -> None:
+    def _write(self, block: TextBlock, measured: Measured, moved: Values | None) -> None:
         for record in self.records(block, measured, moved):
             self.tally.take(record)
             if not self.options.summary:
                 self.io.output.write(block.text.answer(record))
 
-    def records(self, block: Block, measured: Measured, moved: Values | None) -> Iterator[Record]:
+    def records(self, block: TextBlock, measured: Measured, moved: Values | None) -> Iterator[Record]:
         """The records of a block, without the fields that a text hands on."""
         options = self.options
         why = None if moved is not None else "not measured" if not options.noise else \

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.pictures.page.escaping import escaped, wrapped
-from mlmglauber.pictures.page.layout import Place
+from mlmglauber.pictures.page.layout import PanelPlace
 from mlmglauber.pictures.page.scales import ColorScale
 from mlmglauber.pictures.page.traces import MARKS, DrawnTraces, Trace, numbers
 from mlmglauber.pictures.palette import CATEGORIES, TIME, category
@@ -29,7 +29,7 @@ OPACITY = 0.5
 """Of the lines of more than a few chains."""
 
 
-def chains(layer: Trajectories, place: Place) -> DrawnTraces:
+def chains(layer: Trajectories, place: PanelPlace) -> DrawnTraces:
     """Two traces for each chain: its states, coloured by step, and its last and first one."""
     found = [_distinct(chain) for chain in layer.chains]
     count = sum(len(kept) for kept in found)
@@ -61,7 +61,7 @@ def _distinct(chain: Trajectory) -> list[int]:
     return list(dict.fromkeys([0, *new, len(x) - 1]))
 
 
-def _traces(k: int, chain: Trajectory, kept: Sequence[int], place: Place, count: int) -> list[Trace]:
+def _traces(k: int, chain: Trajectory, kept: Sequence[int], place: PanelPlace, count: int) -> list[Trace]:
     color, symbol = category(k).color, LAST[min(k // len(CATEGORIES), len(LAST) - 1)]
     alone = count <= NAMED or k < NAMED - 1
     name = escaped(shortened(chain.name, NAME) if alone else "other chains")

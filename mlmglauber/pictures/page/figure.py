@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlmglauber.pictures.page.chain_traces import chains, stops
-from mlmglauber.pictures.page.layout import FONT, GRID, Place, bar, framed, numbered, places
+from mlmglauber.pictures.page.layout import FONT, GRID, PanelPlace, bar, framed, numbered, places
 from mlmglauber.pictures.page.scales import ColorScale
 from mlmglauber.pictures.page.stripe_traces import CELLS, stripe_traces
 from mlmglauber.pictures.page.traces import MARKS, DrawnTraces, FittedText, Trace, curve, ground, heat, points
@@ -68,7 +68,7 @@ def page_figure(picture: Picture) -> PageFigure:
     return made._replace(data=data)
 
 
-def _drawn(layer: Any, panel: Panel, place: Place, share: float, cells: int) -> DrawnTraces:
+def _drawn(layer: Any, panel: Panel, place: PanelPlace, share: float, cells: int) -> DrawnTraces:
     """The traces of a layer; share: of faint marks that are drawn; cells: the room for those of stripes."""
     match layer:
         case Curve():
@@ -94,7 +94,7 @@ def _colored(traces: Sequence[Trace], name: str) -> None:
                 part["coloraxis"] = name
 
 
-def _ends(layer: Trajectories, place: Place, parts: dict[str, Any]) -> dict[str, Any]:
+def _ends(layer: Trajectories, place: PanelPlace, parts: dict[str, Any]) -> dict[str, Any]:
     """The axes of a plane with fixed ends, so that a plane does not move while the chains do."""
     found = {}
     sides = [np.concatenate([getattr(chain, side) for chain in layer.chains]) for side in ("x", "y")]

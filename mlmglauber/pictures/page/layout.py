@@ -31,7 +31,7 @@ def numbered(name: str, number: int) -> str:
     return name if number == 1 else f"{name}{number}"
 
 
-class Place(NamedTuple):
+class PanelPlace(NamedTuple):
     """Where a panel stands: its number from 1 on, and the heights of the two ends of its axes.
 
     Heights are shares of the height of the figure, from below.
@@ -80,18 +80,18 @@ def heights(panel: Panel, last: bool) -> tuple[int, int, int]:
     return above, middle, below
 
 
-def places(panels: Sequence[Panel]) -> tuple[list[Place], int]:
+def places(panels: Sequence[Panel]) -> tuple[list[PanelPlace], int]:
     """The places of panels one below the other, and the height of all in pixels."""
     parts = [heights(panel, panel is panels[-1]) for panel in panels]
     whole = sum(map(sum, parts))
     found, at = [], 0
     for number, (above, middle, below) in enumerate(parts, 1):
-        found.append(Place(number, 1 - (at + above + middle) / whole, 1 - (at + above) / whole))
+        found.append(PanelPlace(number, 1 - (at + above + middle) / whole, 1 - (at + above) / whole))
         at += above + middle + below
     return found, whole
 
 
-def framed(panel: Panel, place: Place) -> dict[str, Any]:
+def framed(panel: Panel, place: PanelPlace) -> dict[str, Any]:
     """The part of a layout that belongs to a panel."""
     x, y = place.axes.values()
     stripes = next((layer for layer in panel.layers if isinstance(layer, Stripes)), None)
@@ -124,7 +124,7 @@ def framed(panel: Panel, place: Place) -> dict[str, Any]:
     return parts
 
 
-def bar(panel: Panel, place: Place, height: int) -> dict[str, Any]:
+def bar(panel: Panel, place: PanelPlace, height: int) -> dict[str, Any]:
     """The place of the colour bar: beside a matrix, below all else; height: of the figure, in pixels."""
     if any(isinstance(layer, Heat) for layer in panel.layers):
         return {"orientation": "v", "x": 1.01, "xanchor": "left", "y": place.top, "yanchor": "top", "thickness": 14,

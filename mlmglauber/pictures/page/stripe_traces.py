@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.pictures.page.escaping import escaped, wrapped
-from mlmglauber.pictures.page.layout import Place
+from mlmglauber.pictures.page.layout import PanelPlace
 from mlmglauber.pictures.page.scales import ColorScale
 from mlmglauber.pictures.page.traces import DrawnTraces, FittedText, Trace, numbers, pale
 from mlmglauber.pictures.palette import MARKED, STAND
@@ -22,7 +22,7 @@ HOVER = ("<b>%{customdata[0]}</b><br>%{customdata[1]}<br>stands since step %{cus
          "<br>%{customdata[3]}<extra></extra>")
 
 
-def stripe_traces(stripes: Stripes, title: str, place: Place, share: int) -> DrawnTraces:
+def stripe_traces(stripes: Stripes, title: str, place: PanelPlace, share: int) -> DrawnTraces:
     """Cells, marks, brackets, words; title: of the panel. share: maximum number of cells that are drawn."""
     columns = stripes.values.shape[1]
     while stripes.values.size > share and stripes.values.shape[1] > 2:
@@ -63,7 +63,7 @@ def _halved(stripes: Stripes) -> Stripes:
                                    logps=standing.logps[:, later]))
 
 
-def _cells(stripes: Stripes, place: Place) -> Trace:
+def _cells(stripes: Stripes, place: PanelPlace) -> Trace:
     """The trace of the cells, without their values."""
     standing = stripes.standing
     assert standing is not None
@@ -91,7 +91,7 @@ def _drawn(logp: float) -> str:
     return f"log-probability {logp:.3g} nats" if logp <= SURE else f"log-probability above {SURE} nats"
 
 
-def _marks(stripes: Stripes, place: Place) -> dict[str, Any]:
+def _marks(stripes: Stripes, place: PanelPlace) -> dict[str, Any]:
     """An upright line at the left edge of each cell with a change: one shape, since a trace would be slow to draw."""
     sites, columns = np.nonzero(stripes.changed)
     path = "".join(f"M{at:g},{site - 0.46:g}V{site + 0.46:g}"
@@ -101,18 +101,18 @@ def _marks(stripes: Stripes, place: Place) -> dict[str, Any]:
             "line": {"color": MARKED, "width": 1.2}, "legendgroup": _group(place), "showlegend": False}
 
 
-def _entry(place: Place) -> Trace:
+def _entry(place: PanelPlace) -> Trace:
     """The entry of the marks in the legend, which hides them and shows them again."""
     return place.axes | {
         "type": "scatter", "mode": "lines", "x": [None], "y": [None], "name": MARK, "hoverinfo": "skip",
         "line": {"color": MARKED, "width": 2}, "legend": place.legend, "legendgroup": _group(place), "showlegend": True}
 
 
-def _group(place: Place) -> str:
+def _group(place: PanelPlace) -> str:
     return f"changes {place.number}"
 
 
-def _brackets(stripes: Stripes, place: Place) -> Trace:
+def _brackets(stripes: Stripes, place: PanelPlace) -> Trace:
     x: list[float | None] = []
     y: list[float | None] = []
     hover: list[str] = []

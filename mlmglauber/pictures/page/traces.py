@@ -7,7 +7,7 @@ import numpy as np
 
 from mlmglauber.pictures.layers import edges
 from mlmglauber.pictures.page.escaping import escaped, wrapped
-from mlmglauber.pictures.page.layout import Place
+from mlmglauber.pictures.page.layout import PanelPlace
 from mlmglauber.pictures.page.scales import ColorScale
 from mlmglauber.pictures.palette import HEAT, PALE, category
 from mlmglauber.pictures.panel import Curve, Ground, Heat, Panel, Points, Values, some
@@ -55,7 +55,7 @@ def numbers(values: Values) -> list[float | None]:
     return [float(f"{value:.{DIGITS}g}") if np.isfinite(value) else None for value in values.tolist()]
 
 
-def curve(line: Curve, place: Place) -> DrawnTraces:
+def curve(line: Curve, place: PanelPlace) -> DrawnTraces:
     """A line without marks."""
     return DrawnTraces([place.axes | {
         "type": "scatter", "mode": "lines", "x": numbers(line.x), "y": numbers(line.y), "hoverinfo": "skip",
@@ -63,7 +63,7 @@ def curve(line: Curve, place: Place) -> DrawnTraces:
                  "shape": "hv" if line.stairs else "linear"}} | _named(line, place)])
 
 
-def points(marks: Points, place: Place, share: float) -> DrawnTraces:
+def points(marks: Points, place: PanelPlace, share: float) -> DrawnTraces:
     """Marks with error bars; share: of faint ones that are drawn."""
     kept: Any = list(range(len(marks.x)))
     if marks.faint:
@@ -89,13 +89,13 @@ def points(marks: Points, place: Place, share: float) -> DrawnTraces:
     return DrawnTraces([trace])
 
 
-def _named(layer: Curve | Points, place: Place) -> Trace:
+def _named(layer: Curve | Points, place: PanelPlace) -> Trace:
     """Name and group: layers of a panel with one colour are chosen together in the legend."""
     group = {"legendgroup": f"{place.number}{layer.color}", "legend": place.legend, "showlegend": bool(layer.label)}
     return group | {"name": escaped(layer.label)} if layer.label else group
 
 
-def heat(matrix: Heat, panel: Panel, place: Place) -> DrawnTraces:
+def heat(matrix: Heat, panel: Panel, place: PanelPlace) -> DrawnTraces:
     """A matrix whose cells say their value, and an entry of the legend for cells without one."""
     seen = matrix.values[np.isfinite(matrix.values)]
     low, high = matrix.bounds or ((float(seen.min()), float(seen.max())) if len(seen) else (0.0, 1.0))
@@ -115,13 +115,13 @@ def heat(matrix: Heat, panel: Panel, place: Place) -> DrawnTraces:
     return DrawnTraces(traces, scale)
 
 
-def pale(values: Values, label: str, place: Place) -> Trace:
+def pale(values: Values, label: str, place: PanelPlace) -> Trace:
     """The part of a heat map's trace that draws cells of NaN pale, with an entry in the legend."""
     return {"z": [[1 if np.isnan(value) else None for value in row] for row in values.tolist()], "name": escaped(label),
             "colorscale": [[0, PALE], [1, PALE]], "showscale": False, "showlegend": True, "legend": place.legend}
 
 
-def ground(regions: Ground, place: Place) -> DrawnTraces:
+def ground(regions: Ground, place: PanelPlace) -> DrawnTraces:
     """Shaded regions, one trace for each name."""
     traces = []
     for k, name in enumerate(regions.names):
