@@ -8,7 +8,7 @@ import numpy as np
 from mlmglauber.pictures.palette import CATEGORIES
 from mlmglauber.pictures.panel import Axis, Ground, Panel, Picture, Points, Values, counted, distinct_labels
 from mlmglauber.pictures.reading import is_flat, number, perhaps
-from mlmglauber.pictures.trajectories import Trajectories, Trajectory
+from mlmglauber.pictures.trajectories import Trajectories, PlaneTrajectory
 from mlmglauber.stream.errors import MlmError
 from mlmglauber.stream.records import chain_key, names_of
 from mlmglauber.stream.vectors import unpack
@@ -97,8 +97,8 @@ def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     return Picture([Panel(counted(len(chains), "chain"), Axis(labels[0]), Axis(labels[1]), layers, square=True)], notes)
 
 
-def _trajectory(name: str, states: Sequence[PlaneState]) -> Trajectory:
-    return Trajectory(name, *_columns(states), np.array([state.step for state in states], dtype=np.float64),
+def _trajectory(name: str, states: Sequence[PlaneState]) -> PlaneTrajectory:
+    return PlaneTrajectory(name, *_columns(states), np.array([state.step for state in states], dtype=np.float64),
                       [state.hover for state in states])
 
 

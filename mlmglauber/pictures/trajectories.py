@@ -6,7 +6,7 @@ from typing import NamedTuple
 from mlmglauber.pictures.stripes import Values
 
 
-class Trajectory(NamedTuple):
+class PlaneTrajectory(NamedTuple):
     """The states of a chain: places x and y (N,), and their steps (N,) in ascending order.
 
     hover: for each state what a page shows beside its step, in lines of text.
@@ -22,5 +22,5 @@ class Trajectory(NamedTuple):
 class Trajectories(NamedTuple):
     """Chains whose states are coloured by step; unit: label of the colours."""
 
-    chains: Sequence[Trajectory]
+    chains: Sequence[PlaneTrajectory]
     unit: str

@@ -6,7 +6,7 @@ import numpy as np
 
 from mlmglauber.pictures.palette import BLACK, category
 from mlmglauber.pictures.panel import Cloud, Curve, Layer, Panel, Picture, Points, Values
-from mlmglauber.pictures.trajectories import Trajectories, Trajectory
+from mlmglauber.pictures.trajectories import Trajectories, PlaneTrajectory
 
 CHAINS = 6
 """Maximum number of chains that are drawn with lines; more would hide each other."""
@@ -45,6 +45,6 @@ def _parts(trajectories: Trajectories) -> list[Layer]:
     return layers
 
 
-def _at(chains: Sequence[Trajectory], place: int) -> tuple[Values, Values]:
+def _at(chains: Sequence[PlaneTrajectory], place: int) -> tuple[Values, Values]:
     """The x and y coordinates of one state of each chain."""
     return np.array([chain.x[place] for chain in chains]), np.array([chain.y[place] for chain in chains])

@@ -12,7 +12,7 @@ from mlmglauber.pictures.page.scales import ColorScale
 from mlmglauber.pictures.page.traces import MARKS, DrawnTraces, Trace, numbers
 from mlmglauber.pictures.palette import CATEGORIES, TIME, category
 from mlmglauber.pictures.panel import shortened, some
-from mlmglauber.pictures.trajectories import Trajectories, Trajectory
+from mlmglauber.pictures.trajectories import Trajectories, PlaneTrajectory
 from mlmglauber.pictures.trajectory_layers import CHAINS
 
 NAMED = 40
@@ -53,7 +53,7 @@ def stops(layer: Trajectories) -> list[float | None]:
     return numbers(np.array(some(np.unique(np.concatenate([chain.steps for chain in layer.chains])).tolist(), STOPS)))
 
 
-def _distinct(chain: Trajectory) -> list[int]:
+def _distinct(chain: PlaneTrajectory) -> list[int]:
     """The states of a chain that differ from the one before, each at its first step, and the last state."""
     x, y = chain.x.tolist(), chain.y.tolist()
     new = [k for k in range(1, len(x))
@@ -61,7 +61,7 @@ def _distinct(chain: Trajectory) -> list[int]:
     return list(dict.fromkeys([0, *new, len(x) - 1]))
 
 
-def _traces(k: int, chain: Trajectory, kept: Sequence[int], place: PanelPlace, count: int) -> list[Trace]:
+def _traces(k: int, chain: PlaneTrajectory, kept: Sequence[int], place: PanelPlace, count: int) -> list[Trace]:
     color, symbol = category(k).color, LAST[min(k // len(CATEGORIES), len(LAST) - 1)]
     alone = count <= NAMED or k < NAMED - 1
     name = escaped(shortened(chain.name, NAME) if alone else "other chains")
@@ -93,7 +93,7 @@ def _faint(color: str) -> str:
     return f"rgba({','.join(str(int(color[at : at + 2], 16)) for at in (1, 3, 5))},{OPACITY})"
 
 
-def _steps(chain: Trajectory, first: int, last: int) -> str:
+def _steps(chain: PlaneTrajectory, first: int, last: int) -> str:
     """The steps of states that are equal, as words; last: the place of the first state that is another."""
     ends = [chain.steps[first], chain.steps[last - 1]]
     return f"step {ends[0]:,g}" if ends[0] == ends[1] else f"steps {ends[0]:,g} to {ends[1]:,g}"
