@@ -44,8 +44,9 @@ class Browser:
         os.close(answers_out)
         self._numbers, self._buffer, self._session = itertools.count(1), b"", None
         self.requests, self.errors, self._loaded = [], [], False
-        target = next(each for each in self.call("Target.getTargets")["targetInfos"] if each["type"] == "page")
-        self._session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        self.call("Page.bringToFront")
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)

@@ -411,8 +411,7 @@ def test_a_page_of_20_000_states_is_small_whatever_they_are():
     plane = [flat(k // 4, *xy, k % 4, text=f"{k} " + 40 * "a word ") for k, xy in enumerate(places.tolist())]
     notes = page(plane, "plane")[1]
     assert notes == ["plane: 5,000 of 20,000 states are drawn on the page, evenly chosen in each chain"]
-    many = [record | {"chain": chain} for chain in range(6) for record in random_chain(3333, n=20, seed=chain)]
-    page(many, "spacetime")
+    page([record | {"chain": k} for k in range(6) for record in random_chain(3333, n=20, seed=k)], "spacetime")
     assert page(list(random_chain(2000, n=500)), "spacetime")[1] == ["τ = 1, id 0: 16 steps make one column on the page"]
 
 

@@ -20,14 +20,14 @@
     return low;
   }
 
-  /* Show the states of the chains up to a step. The figure is kept whole, and what is drawn is cut from it. */
-  const whole = page.data.map((trace) => ({...trace}));
+  /* Show the states of the chains up to a step: cut from the whole chains, since plotly writes into the figure. */
+  const whole = page.data.map(({meta, x, y, hovertext, marker}) => ({meta, x, y, hovertext, color: marker?.color}));
   async function showUntil(step) {
     const traces = [];
     const update = {x: [], y: [], hovertext: [], "marker.color": []};
     whole.forEach((trace, k) => {
       if (trace.meta !== "chain") return;
-      const shown = count(trace.marker.color, step);
+      const shown = count(trace.color, step);
       const ends = whole[k + 1];  // the last and the first state of the chain
       const last = shown - 1;
       traces.push(k, k + 1);
@@ -35,7 +35,7 @@
         update[name].push(trace[name].slice(0, shown));
         update[name].push(shown ? [trace[name][last], trace[name][0]] : []);
       }
-      update["marker.color"].push(trace.marker.color.slice(0, shown), ends.marker.color);
+      update["marker.color"].push(trace.color.slice(0, shown), ends.color);
     });
     await Plotly.restyle(place, update, traces);
   }
