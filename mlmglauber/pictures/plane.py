@@ -8,7 +8,7 @@ import numpy as np
 from mlmglauber.pictures.palette import CATEGORIES
 from mlmglauber.pictures.panel import Axis, Ground, Panel, Picture, Points, Values, counted, distinct_labels
 from mlmglauber.pictures.reading import is_flat, number, perhaps
-from mlmglauber.pictures.trajectories import Trajectories, PlaneTrajectory
+from mlmglauber.pictures.trajectories import PlaneTrajectory, Trajectories
 from mlmglauber.stream.errors import MlmError
 from mlmglauber.stream.records import chain_key, names_of
 from mlmglauber.stream.vectors import unpack

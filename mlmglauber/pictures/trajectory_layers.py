@@ -6,7 +6,7 @@ import numpy as np
 
 from mlmglauber.pictures.palette import BLACK, category
 from mlmglauber.pictures.panel import Cloud, Curve, Layer, Panel, Picture, Points, Values
-from mlmglauber.pictures.trajectories import Trajectories, PlaneTrajectory
+from mlmglauber.pictures.trajectories import PlaneTrajectory, Trajectories
 
 CHAINS = 6
 """Maximum number of chains that are drawn with lines; more would hide each other."""

@@ -12,7 +12,7 @@ from mlmglauber.pictures.page.scales import ColorScale
 from mlmglauber.pictures.page.traces import MARKS, DrawnTraces, Trace, numbers
 from mlmglauber.pictures.palette import CATEGORIES, TIME, category
 from mlmglauber.pictures.panel import shortened, some
-from mlmglauber.pictures.trajectories import Trajectories, PlaneTrajectory
+from mlmglauber.pictures.trajectories import PlaneTrajectory, Trajectories
 from mlmglauber.pictures.trajectory_layers import CHAINS
 
 NAMED = 40
