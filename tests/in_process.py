@@ -63,7 +63,7 @@ class Result(NamedTuple):
         return self.of("state")
 
     def of(self, kind):
-        return [record for record in self.records if record["type"] == kind]
+        return [record for record in self.records if record.get("type") == kind]
 
 
 def answer(command, content, folder):
