@@ -249,7 +249,8 @@ def test_progress_is_for_terminals_and_can_be_refused(inputs, command):
         return seen, (inputs / "out").read_bytes()
 
     seen, reference = on_terminal("")
-    assert re.search(rb"\x1b\[2K%b:[^\r]* 0[^\r]* (records|conditionals|steps|rectangles)" % command.split()[0].encode(), seen)
+    name = command.split()[0].encode()
+    assert re.search(rb"\x1b\[2K%b:[^\r]* 0[^\r]* (records|conditionals|steps|rectangles)" % name, seen)
     assert on_terminal("-q") == (b"", reference)
 
 
