@@ -15,10 +15,11 @@ from mlmglauber.models.conditionals import Ids
 
 
 class Snapshot(NamedTuple):
-    """The states of all chains of a group, each (n,), after so many joint steps."""
+    """The states of all chains of a group, each (n,), after so many joint steps; met: whether they are the same."""
 
     step: int
     states: tuple[Ids, ...]
+    met: bool = False
 
 
 def lead_in(ids: Sequence[int], steps: int, *, tau: float, seed: int, record: str, number: int) -> Chain:
@@ -38,7 +39,9 @@ class CoupledChains:
     chains: each first runs by itself to its own horizon (see `lead_in`): a burn-in, or the lead of lag steps of the
     first one. steps: maximum number of joint steps. seed, record, number: the name of the random streams. coupling:
     see coupling.coupled. vocab: number of tokens. lag: the first chain's lead; recorded here, not run. emit: keep all
-    states in `snapshots` after each `emit` joint steps, and go on after the meeting to the end.
+    states in `snapshots` after each `emit` joint steps, and go on after the meeting to the end. until: number of joint
+    steps that a group makes even if it meets before, then as one chain. on_change: keep the states at joint step 0
+    and after each change.
 
     step: number of joint steps made. horizon: the joint step at which the group stops for now. meeting: the number of
     joint steps until all chains agree everywhere, None as long as they do not; with a lag it is at least 1, as is
@@ -49,12 +52,15 @@ class CoupledChains:
     """
 
     def __init__(self, chains: Sequence[Chain], *, tau: float, seed: int, record: str, number: int, coupling: str,
-                 steps: int, vocab: int, lag: int = 0, emit: int = 0) -> None:
+                 steps: int, vocab: int, lag: int = 0, emit: int = 0, until: int = 0,
+                 on_change: bool = False) -> None:
         self.chains, self.tau, self.coupling, self.lag, self.emit = chains, tau, coupling, lag, emit
+        self.until, self.on_change = until, on_change
         self.step, self.last, self.horizon = 0, steps, steps
         self.sites = len(chains[0].ids)
         """Number of sites n of a state."""
         self.meeting: int | None = None
+        self._met_at = 0
         self.history: tuple[array[int], array[int]] = (array("q"), array("q"))
         self.snapshots: deque[Snapshot] = deque()
         self.last_change = self.level = 0
@@ -70,7 +76,14 @@ class CoupledChains:
     @property
     def finished(self) -> bool:
         """Whether the group makes no further step: it is broken, has made all steps, or has met without `emit`."""
-        return self.broken is not None or self.step >= self.last or (self.meeting is not None and not self.emit)
+        return self.broken is not None or self.step >= self.end
+
+    @property
+    def end(self) -> int:
+        """The joint step after which the group makes no further one, as far as it is known."""
+        if self.meeting is None or self.emit:
+            return self.last
+        return min(self.last, max(self._met_at, self.until))
 
     @property
     def states(self) -> tuple[Ids, ...]:
@@ -95,7 +108,7 @@ class CoupledChains:
         self._state_of = list(range(len(self.chains)))
         self._join()
         self._record_distance()
-        if self.emit:
+        if self.emit or self.on_change:
             self.take_snapshot(0)
         return True
 
@@ -131,11 +144,13 @@ class CoupledChains:
         if len(set(tokens)) < len(tokens):
             self._join()
         self._record_distance()
+        if self.on_change:
+            self.take_snapshot(self.step)
 
     def take_snapshot(self, step: int) -> None:
         """Keep the present states as those after a joint step."""
         copies = [state.copy() for state in self.distinct_states]
-        self.snapshots.append(Snapshot(step, tuple(copies[k] for k in self._state_of)))
+        self.snapshots.append(Snapshot(step, tuple(copies[k] for k in self._state_of), len(copies) == 1))
 
     def _join(self) -> None:
         """Make one of the chains that are in the same state."""
@@ -144,7 +159,7 @@ class CoupledChains:
         self.distinct_states = [self.distinct_states[moved.index(k)] for k in range(len(places))]
         self._state_of = [moved[k] for k in self._state_of]
         if len(self.distinct_states) == 1 and self.meeting is None:
-            self.meeting = max(self.step, 1) if self.lag else self.step
+            self.meeting, self._met_at = max(self.step, 1) if self.lag else self.step, self.step
 
     def _record_distance(self) -> None:
         steps, distances = self.history
@@ -159,7 +174,8 @@ class CoupledChains:
 
 
 def coupled_chains(starts: Sequence[Sequence[int]], *, name: str, number: int, tau: float, seed: int, coupling: str,
-                   steps: int, vocab: int, lag: int = 0, emit: int = 0, burn_in: int = 0) -> CoupledChains:
+                   steps: int, vocab: int, lag: int = 0, emit: int = 0, burn_in: int = 0, until: int = 0,
+                   on_change: bool = False) -> CoupledChains:
     """A group of chains from R starts of n sites: each runs the burn-in by itself, and the first one also the lag.
 
     name, number: those of the group, from which its random streams and those of its chains are named. For the other
@@ -169,4 +185,4 @@ def coupled_chains(starts: Sequence[Sequence[int]], *, name: str, number: int, t
     chains = [lead_in(ids, burn_in + (lag if replica == 0 else 0), tau=tau, seed=seed,
                       record=lead_in_record(n, replica, name), number=number) for replica, ids in enumerate(starts)]
     return CoupledChains(chains, tau=tau, seed=seed, record=f"{n}:{name}", number=number, coupling=coupling,
-                         steps=steps, vocab=vocab, lag=lag, emit=emit)
+                         steps=steps, vocab=vocab, lag=lag, emit=emit, until=until, on_change=on_change)

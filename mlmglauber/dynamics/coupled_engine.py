@@ -209,6 +209,6 @@ class CoupledEngine(BaseEngine[CoupledChains, Wanted]):
         if population.step[row] >= population.next_due[row]:
             group.take_snapshot(group.step)
             population.next_due[row] = group.next_due(group.step)
-        if group.finished:
-            population.horizon[row] = group.step
+        if group.meeting is not None:
+            population.horizon[row] = min(int(population.horizon[row]), max(group.end, group.step))
         return True

@@ -28,13 +28,15 @@ class CoupleOptions(ChainOptions):
     max_steps: int | None
     horizon: float | None
     emit: int | None
+    emit_lagged: int
     summary: bool
     budgets: list[float]
     eps: list[float]
 
     def in_run_record(self) -> dict[str, Any]:
         """The options that a run record holds under `options`, without the batch size; they determine the run id."""
-        return self.recorded(*MODEL_OPTIONS, "exact", "seed", "cache_mb", "resume", "summary", "budgets", "eps",
+        without = () if self.emit_lagged else ("emit_lagged",)  # run ids from before the option stay what they were
+        return self.recorded(*without, *MODEL_OPTIONS, "exact", "seed", "cache_mb", "resume", "summary", "budgets", "eps",
                              "table")
 
     def completed(self) -> "CoupleOptions":
@@ -46,6 +48,13 @@ class CoupleOptions(ChainOptions):
             raise click.UsageError("--replicas above 2 need --coupling race")
         if self.replicas > 2 and self.lag:
             raise click.UsageError("--lag couples two chains; leave --replicas out")
+        if self.emit_lagged and not self.lag:
+            raise click.UsageError("--emit-lagged needs --lag: the first chain must run ahead of the second")
+        if self.emit_lagged and self.emit_lagged < self.lag:
+            raise click.UsageError(f"--emit-lagged {self.emit_lagged} is below --lag {self.lag}; ten times the lag is a "
+                                   "good value")
+        if self.emit_lagged and self.emit:
+            raise click.UsageError("--emit-lagged and --every exclude each other; give one of them")
         if self.lag and start.startswith("perturb"):
             raise click.UsageError("--lag needs two starts from one distribution, which --start perturb does not give; "
                                    "use another --start")
@@ -60,7 +69,7 @@ class CoupleOptions(ChainOptions):
         """Maximum number of joint steps of a pair of n sites."""
         from mlmglauber.measures.statistics.scaling import budget
 
-        return self.max_steps or budget(n, self.horizon or 0)
+        return max(self.max_steps or budget(n, self.horizon or 0), self.emit_lagged - self.lag)
 
     def lead_in_steps(self, n: int) -> int:
         """Number of steps that each chain of n sites runs alone before the joint steps, apart from the lag."""

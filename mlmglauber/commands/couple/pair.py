@@ -61,9 +61,12 @@ class PairJob:
         self.group = coupled_chains(
             self._starts(), name=plan.name, number=plan.number, tau=plan.tau, seed=self.seed,
             coupling=options.coupling, steps=options.joint_steps(n), vocab=model.vocab_size, lag=options.lag,
-            emit=options.emit or 0, burn_in=options.lead_in_steps(n))
+            emit=options.emit or 0, burn_in=options.lead_in_steps(n), until=max(0, options.emit_lagged - options.lag),
+            on_change=options.emit_lagged > 0)
         self.sink = order.open()
         self.finished = False
+        self._written: dict[int, Sequence[int]] = {}
+        """With --emit-lagged, the state of each chain that was written last; empty for one that has met."""
         self.inherited: Record = {}
         for text in reversed(plan.texts):  # if several texts have a field, the first one counts
             self.inherited |= {key: value for key, value in text.record.items() if key not in OWN_FIELDS}
@@ -98,7 +101,7 @@ class PairJob:
         group = self.group
         while group.snapshots:
             self._write_states(group.snapshots.popleft())
-        group.horizon = min(group.last, group.step + LEAD)
+        group.horizon = min(group.end, group.step + LEAD)
         if not group.finished:
             return
         self.finished = True
@@ -110,14 +113,22 @@ class PairJob:
                               f"conditional at site {group.broken} is not finite; the pair is left out")
 
     def _write_states(self, snapshot: Snapshot) -> None:
-        plan = self.plan
+        """Write the states of all chains; with --emit-lagged those that changed, and of the second chain none after
+        the meeting."""
+        plan, lagged = self.plan, self.options.emit_lagged > 0
         name = f"{plan.name}/{plan.tau}/{len(plan.ids[0])}/{plan.number}"
         for k, ids in enumerate(snapshot.states):
             ahead = self.options.lag if k == 0 else 0
             tokens = ids.tolist()
+            last, met = k > 0 and snapshot.met, {}
+            if lagged:
+                if self._written.get(k) == ([] if last else tokens):
+                    continue
+                self._written[k] = [] if last else tokens
+                met = {"pair": plan.number} | ({"met": True} if last else {})
             text = self.model.decode(tokens)
             self.sink.write({"type": "state", "run": self.run, "id": name, "chain": k, "step": snapshot.step + ahead,
-                             "coupled": plan.name, "tau": plan.tau, "n": len(ids), "text": text, "ids": tokens}
+                             "coupled": plan.name, "tau": plan.tau, "n": len(ids), "text": text, "ids": tokens} | met
                             | text_exact(self.model, text, tokens) | self.inherited)
 
     def _record(self) -> Record:
@@ -132,6 +143,8 @@ class PairJob:
             "meeting": None if group.meeting is None else group.meeting + lag, "censored": group.meeting is None,
             "max_steps": group.last, "last_change": group.last_change,
         }
+        if options.emit_lagged:
+            record["last_step"] = group.step + lag
         if group.meeting is None:
             record["reason"] = f"meeting: the chains differed after {group.last} steps together"
         if options.start.startswith("perturb"):
