@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from oracles import random_chain, solved
 
-from mlmglauber.measures.stationary.unbiased import PairSums, Window, cost, estimate
+from mlmglauber.measures.stationary.unbiased import PairPath, PairSums, Window, cost, estimate
 
 
 def by_definition(x, y, window):
@@ -43,17 +43,19 @@ def test_a_path_read_once_gives_the_definition(seed):
     rng = np.random.default_rng(seed)
     window, x, y, meeting, end = generated(rng)
     sums = PairSums(window, 2)
+    path = PairPath(window, sums.spend)
     for step in range(meeting - window.lag):  # joint steps: X at step + lag, Y at step
         at = step + window.lag
         if step == 0 or x[at] != x[at - 1] or rng.random() < 0.2:  # a state may be written again
-            sums.lead(at, np.array([x[at], 1.0]))
+            path.lead(at, np.array([x[at], 1.0]))
         if step == 0 or y[step] != y[step - 1]:
-            sums.follow(step, np.array([y[step], 1.0]))
-    sums.meet(meeting)
+            path.follow(step, np.array([y[step], 1.0]))
+    path.meet(meeting)
     for at in range(meeting, end):
         if x[at] != x[at - 1]:
-            sums.lead(at, np.array([x[at], 1.0]))
-    found = sums.finish(end - 1)
+            path.lead(at, np.array([x[at], 1.0]))
+    path.finish(end - 1)
+    found = sums.unbiased
     assert found[0] == pytest.approx(by_definition(x, y, window), abs=1e-10)
     assert found[1] == pytest.approx(1.0, abs=1e-12)  # a constant function is estimated without error
 
@@ -63,12 +65,13 @@ def test_a_window_is_checked_and_an_unfinished_pair_has_no_estimate():
         with pytest.raises(ValueError, match="lag"):
             window.checked()
     sums = PairSums(Window(2, 5, 2), 1)
-    sums.lead(2, np.ones(1))
+    path = PairPath(Window(2, 5, 2), sums.spend)
+    path.lead(2, np.ones(1))
     with pytest.raises(ValueError, match="not met"):
-        sums.finish(10)
-    sums.meet(4)
+        path.finish(10)
+    path.meet(4)
     with pytest.raises(ValueError, match="before m"):
-        sums.finish(4)
+        path.finish(4)
 
 
 @pytest.mark.parametrize(("seed", "shape"), [(1, (3, 3)), (2, (2, 2, 2)), (3, (2, 3, 2, 2))])
@@ -89,28 +92,30 @@ def test_estimates_lie_about_the_solved_law(seed, shape):
         unbiased, plain, costs = [], [], []
         for _ in range(200):
             sums = PairSums(window, 1)
+            path = PairPath(window, sums.spend)
             y, step = 0, 0
             x = int(np.searchsorted(cumulative[0], rng.random()))
-            sums.lead(1, h[[x]])
-            sums.follow(0, h[[y]])
+            path.lead(1, h[[x]])
+            path.follow(0, h[[y]])
             while x != y:
                 x, y = coupled_step(kernel, x, y, rng)
                 step += 1
-                sums.lead(step + 1, h[[x]])
+                path.lead(step + 1, h[[x]])
                 if x != y:
-                    sums.follow(step, h[[y]])
+                    path.follow(step, h[[y]])
             meeting = max(step, 1) + 1
             if step == 0:  # met at the start: one joint step as one chain
                 x = int(np.searchsorted(cumulative[x], rng.random()))
                 step = 1
-                sums.lead(2, h[[x]])
-            sums.meet(meeting)
+                path.lead(2, h[[x]])
+            path.meet(meeting)
             while step + 1 < window.m:
                 x = int(np.searchsorted(cumulative[x], rng.random()))
                 step += 1
-                sums.lead(step + 1, h[[x]])
-            unbiased.append(sums.finish(max(step + 1, window.m))[0])
-            plain.append(sums.average[0] / window.length)
+                path.lead(step + 1, h[[x]])
+            path.finish(max(step + 1, window.m))
+            unbiased.append(sums.unbiased[0])
+            plain.append(sums.plain[0])
             costs.append(cost(window, meeting))
         found = estimate(np.array(unbiased), np.array(plain), costs, window.length)
         inside += found.low <= truth <= found.high

@@ -14,8 +14,8 @@ has the stationary mean as its expectation; H_{k:m} is the mean of H_k ... H_m (
 The weights depend on k, m, L and l alone, so a path is read once and no state is kept.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,12 +59,62 @@ def _floors(count: int, lag: int) -> int:
     return whole * (whole - 1) // 2 * lag + whole * rest
 
 
-class PairSums:
-    """The sums of one pair, from states that stay until the next one.
+class PairPath:
+    """The time that each state of a pair counts for, from states that stay until the next one.
 
-    Call `lead` for each state of X and `follow` for each state of Y, with the step from which the state holds, in the
-    order of the steps; then `finish`. A state is any array of numbers: the values of all functions h.
+    Call `lead` for each state of X and `follow` for each state of Y, with the step of its chain from which the state
+    holds, in the order of the steps; `meet` once, and `finish`. spend: called with a state, the number of the steps
+    k ... m in which X was in it, and its weight in the correction, negative for a state of Y.
     """
+
+    def __init__(self, window: Window, spend: Callable[[Any, int, int], None]) -> None:
+        self.window, self._spend = window, spend
+        self.meeting: int | None = None
+        self._x: Any = None
+        self._y: Any = None
+        self._x_since = self._y_since = 0
+
+    def lead(self, step: int, state: Any) -> None:
+        """The state of X from a step on."""
+        self._leave_x(step)
+        self._x = state
+
+    def follow(self, step: int, state: Any) -> None:
+        """The state of Y from a step on, before the meeting."""
+        self._leave_y(step + self.window.lag)
+        self._y = state
+
+    def meet(self, meeting: int) -> None:
+        """The chains have met: X_t = Y_{t-L} from this step of X on."""
+        self._leave_x(meeting)
+        self._leave_y(meeting)
+        self._y, self.meeting = None, meeting
+
+    def finish(self, end: int) -> None:
+        """X is known to step `end`. ValueError unless the pair has met and end >= m."""
+        if self.meeting is None or end < self.window.m:
+            raise ValueError("the pair has not met, or ends before m")
+        self._leave_x(end + 1)
+
+    def _leave_x(self, step: int) -> None:
+        window = self.window
+        if self._x is not None:
+            average = window.averaged(step) - window.averaged(self._x_since)
+            corrected = 0 if self.meeting is not None else window.corrected(step) - window.corrected(self._x_since)
+            if average or corrected:
+                self._spend(self._x, average, corrected)
+        self._x_since = step
+
+    def _leave_y(self, step: int) -> None:
+        if self._y is not None:
+            corrected = self.window.corrected(step) - self.window.corrected(self._y_since)
+            if corrected:
+                self._spend(self._y, 0, -corrected)
+        self._y_since = step
+
+
+class PairSums:
+    """The sums of one pair for F functions h, of which a state of PairPath is the (F,) values."""
 
     def __init__(self, window: Window, functions: int) -> None:
         self.window = window
@@ -72,53 +122,23 @@ class PairSums:
         """sum of h(X_l) over k <= l <= m."""
         self.correction = np.zeros(functions)
         """sum of c_l (h(X_l) - h(Y_{l-L})) over k + L <= l < T."""
-        self._x: tuple[int, NDArray[np.float64]] | None = None
-        self._y: tuple[int, NDArray[np.float64]] | None = None
-        self.meeting: int | None = None
 
-    def lead(self, step: int, values: NDArray[np.float64]) -> None:
-        """The state of X from a step on."""
-        self._spend_x(step)
-        self._x = step, values
+    def spend(self, values: NDArray[np.float64], average: int, corrected: int) -> None:
+        """See PairPath."""
+        if average:
+            self.average += average * values
+        if corrected:
+            self.correction += corrected * values
 
-    def follow(self, step: int, values: NDArray[np.float64]) -> None:
-        """The state of Y from a step on, before the meeting."""
-        self._spend_y(step + self.window.lag)
-        self._y = step + self.window.lag, values
-
-    def meet(self, meeting: int) -> None:
-        """The chains have met: X_t = Y_{t-L} from this step of X on. Both present states count until it."""
-        self._spend_x(meeting)
-        self._spend_y(meeting)
-        self._y, self.meeting = None, meeting
-
-    def finish(self, end: int) -> NDArray[np.float64]:
-        """H_{k:m} of all functions, (F,), of a pair that has met and whose X is known to step `end` >= m."""
-        if self.meeting is None or end < self.window.m:
-            raise ValueError("the pair has not met, or ends before m")
-        self._spend_x(end + 1)
+    @property
+    def unbiased(self) -> NDArray[np.float64]:
+        """(F,) H_{k:m}, once the path of the pair is finished."""
         return np.asarray((self.average + self.correction) / self.window.length)
 
-    def _spend_x(self, step: int) -> None:
-        """Add what X contributes before a step."""
-        if self._x is None:
-            return
-        since, values = self._x
-        window = self.window
-        if weight := window.averaged(step) - window.averaged(since):
-            self.average += weight * values
-        if self.meeting is None and (weight := window.corrected(step) - window.corrected(since)):
-            self.correction += weight * values
-        self._x = step, values
-
-    def _spend_y(self, step: int) -> None:
-        """Subtract what Y contributes before a step of X."""
-        if self._y is None:
-            return
-        since, values = self._y
-        if weight := self.window.corrected(step) - self.window.corrected(since):
-            self.correction -= weight * values
-        self._y = step, values
+    @property
+    def plain(self) -> NDArray[np.float64]:
+        """(F,) the averages of X over k ... m, which keep a bias of the start."""
+        return np.asarray(self.average / self.window.length)
 
 
 def cost(window: Window, meeting: int) -> int:
