@@ -15,17 +15,29 @@ from mlmglauber.models.conditionals import Ids
 
 
 class Snapshot(NamedTuple):
-    """The states of all chains of a group, each (n,), after so many joint steps; met: whether they are the same."""
+    """States of a group after so many joint steps: the numbers of chains, and the state of each of them, (n,).
+
+    met: whether all chains of the group agree.
+    """
 
     step: int
+    chains: tuple[int, ...]
     states: tuple[Ids, ...]
-    met: bool = False
+    met: bool
 
 
-def lead_in(ids: Sequence[int], steps: int, *, tau: float, seed: int, record: str, number: int) -> Chain:
-    """A chain that runs so many steps by itself before it joins a group. For the other arguments see Chain."""
-    return Chain(ids, tau=tau, seed=seed, record=record, number=number,
-                 schedule=OutputSchedule(steps, 1, burn_in=steps))
+def lead_in(ids: Sequence[int], steps: int, *, tau: float, seed: int, record: str, number: int,
+            emit_from: int | None = None) -> Chain:
+    """A chain that runs so many steps by itself before it joins a group. For the other arguments see Chain.
+
+    emit_from: the step from which on each state that differs from the one before becomes an event; by default no event
+    is of use.
+    """
+    schedule = OutputSchedule(steps, 1, burn_in=steps) if emit_from is None else OutputSchedule(steps, 0, emit_from)
+    chain = Chain(ids, tau=tau, seed=seed, record=record, number=number, schedule=schedule)
+    if emit_from is not None:
+        chain.begin()
+    return chain
 
 
 def lead_in_record(n: int, replica: int, name: str) -> str:
@@ -40,8 +52,8 @@ class CoupledChains:
     first one. steps: maximum number of joint steps. seed, record, number: the name of the random streams. coupling:
     see coupling.coupled. vocab: number of tokens. lag: the first chain's lead; recorded here, not run. emit: keep all
     states in `snapshots` after each `emit` joint steps, and go on after the meeting to the end. until: number of joint
-    steps that a group makes even if it meets before, then as one chain. on_change: keep the states at joint step 0
-    and after each change.
+    steps that a group makes even if it meets before, then as one chain. on_change: keep the states at joint step 0,
+    and those of the chains that a step changes; after the meeting that of the first chain stands for all.
 
     step: number of joint steps made. horizon: the joint step at which the group stops for now. meeting: the number of
     joint steps until all chains agree everywhere, None as long as they do not; with a lag it is at least 1, as is
@@ -110,6 +122,7 @@ class CoupledChains:
         self._record_distance()
         if self.emit or self.on_change:
             self.take_snapshot(0)
+        self.horizon = min(self.horizon, self.end)
         return True
 
     def next_due(self, after: int) -> int:
@@ -138,6 +151,8 @@ class CoupledChains:
 
     def change(self, site: int, tokens: Sequence[int]) -> None:
         """Put a token into each of the distinct states, as the last of the steps that were made."""
+        changed = [bool(state[site] != token) for state, token in zip(self.distinct_states, tokens, strict=True)]
+        moved, before = [chain for chain, k in enumerate(self._state_of) if changed[k]], self.meeting
         for state, token in zip(self.distinct_states, tokens, strict=True):
             state[site] = token
         self.last_change = self.step
@@ -145,12 +160,14 @@ class CoupledChains:
             self._join()
         self._record_distance()
         if self.on_change:
-            self.take_snapshot(self.step)
+            self.take_snapshot(self.step, moved if self.meeting is None else None if before is None else (0,))
 
-    def take_snapshot(self, step: int) -> None:
-        """Keep the present states as those after a joint step."""
-        copies = [state.copy() for state in self.distinct_states]
-        self.snapshots.append(Snapshot(step, tuple(copies[k] for k in self._state_of), len(copies) == 1))
+    def take_snapshot(self, step: int, chains: Sequence[int] | None = None) -> None:
+        """Keep the present states of chains, by default of all, as those after a joint step."""
+        numbers = tuple(range(len(self.chains)) if chains is None else chains)
+        copies = {k: self.distinct_states[k].copy() for k in {self._state_of[chain] for chain in numbers}}
+        self.snapshots.append(Snapshot(step, numbers, tuple(copies[self._state_of[chain]] for chain in numbers),
+                                       self.meeting is not None))
 
     def _join(self) -> None:
         """Make one of the chains that are in the same state."""
@@ -178,11 +195,13 @@ def coupled_chains(starts: Sequence[Sequence[int]], *, name: str, number: int, t
                    on_change: bool = False) -> CoupledChains:
     """A group of chains from R starts of n sites: each runs the burn-in by itself, and the first one also the lag.
 
-    name, number: those of the group, from which its random streams and those of its chains are named. For the other
+    With `on_change` the states of the lag are events of the first chain, whose steps count from the start of its
+    burn-in. name, number: those of the group, from which its random streams and those of its chains are named. For the other
     arguments see CoupledChains.
     """
     n = len(starts[0])
     chains = [lead_in(ids, burn_in + (lag if replica == 0 else 0), tau=tau, seed=seed,
-                      record=lead_in_record(n, replica, name), number=number) for replica, ids in enumerate(starts)]
+                      record=lead_in_record(n, replica, name), number=number,
+                      emit_from=burn_in if on_change and replica == 0 else None) for replica, ids in enumerate(starts)]
     return CoupledChains(chains, tau=tau, seed=seed, record=f"{n}:{name}", number=number, coupling=coupling,
                          steps=steps, vocab=vocab, lag=lag, emit=emit, until=until, on_change=on_change)

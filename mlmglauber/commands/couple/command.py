@@ -36,7 +36,7 @@ EXAMPLES = """\
 
 GROUPS = (
     Group("Chains", "tau length start pairs lag max-steps seed", "horizon burn-in coupling replicas allow cache-mb"),
-    Group("Output", "resume emit-lagged", "every budget eps"),
+    Group("Output", "on-change until resume", "every budget eps"),
 )
 
 
@@ -91,9 +91,12 @@ class Start(click.ParamType[str]):
               help=f"Maximum number of steps of a pair in units of n ln n. Default: {DEFAULT_HORIZON:g}.")
 @click.option("--every", "emit", cls=AliasedOption, aliases=["--emit"], type=click.IntRange(1), metavar="N",
               help="Also write the states of both chains every N steps, to the end, even after they have met.")
-@click.option("--emit-lagged", type=click.IntRange(0), default=0, metavar="M",
-              help="Also write the states of both chains at each change, for mlm-estimate: until they have met, and "
-                   "those of the first chain to its step M. Needs --lag; M of ten times the lag is a good value.")
+@click.option("--on-change", is_flag=True,
+              help="Also write the states of both chains, each when it changes, until they have met and the first one "
+                   "has come to step --until: what mlm-estimate reads.")
+@click.option("--until", type=click.IntRange(1), metavar="M",
+              help="With --on-change and --lag: step to which the first chain runs, also after the meeting. Default: 10 "
+                   "times the lag.")
 @click.option("--allow", metavar="WORD[,WORD]...",
               help="Draw only these tokens, each one piece of the vocabulary; their probabilities are renormalised.")
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed; drawn and recorded when absent.")

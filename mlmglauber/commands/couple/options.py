@@ -13,6 +13,9 @@ DEFAULT_HORIZON = 25.0
 SWEEPS = 10
 """Default burn-in of --start burned, in sweeps."""
 
+LAGS = 10
+"""Default of --until in multiples of --lag."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CoupleOptions(ChainOptions):
@@ -28,16 +31,20 @@ class CoupleOptions(ChainOptions):
     max_steps: int | None
     horizon: float | None
     emit: int | None
-    emit_lagged: int
+    on_change: bool
+    until: int | None
     summary: bool
     budgets: list[float]
     eps: list[float]
 
     def in_run_record(self) -> dict[str, Any]:
-        """The options that a run record holds under `options`, without the batch size; they determine the run id."""
-        without = () if self.emit_lagged else ("emit_lagged",)  # run ids from before the option stay what they were
-        return self.recorded(*without, *MODEL_OPTIONS, "exact", "seed", "cache_mb", "resume", "summary", "budgets", "eps",
-                             "table")
+        """The options that a run record holds under `options`, without the batch size; they determine the run id.
+
+        Those of --on-change are left out without it: run ids from before the option stay what they were.
+        """
+        unused = () if self.on_change else ("on_change", "until")
+        return self.recorded(*MODEL_OPTIONS, "exact", "seed", "cache_mb", "resume", "summary", "budgets", "eps",
+                             "table", *unused)
 
     def completed(self) -> "CoupleOptions":
         """The options with the defaults that depend on others; UsageError for options that contradict each other."""
@@ -48,13 +55,6 @@ class CoupleOptions(ChainOptions):
             raise click.UsageError("--replicas above 2 need --coupling race")
         if self.replicas > 2 and self.lag:
             raise click.UsageError("--lag couples two chains; leave --replicas out")
-        if self.emit_lagged and not self.lag:
-            raise click.UsageError("--emit-lagged needs --lag: the first chain must run ahead of the second")
-        if self.emit_lagged and self.emit_lagged < self.lag:
-            raise click.UsageError(f"--emit-lagged {self.emit_lagged} is below --lag {self.lag}; ten times the lag is a "
-                                   "good value")
-        if self.emit_lagged and self.emit:
-            raise click.UsageError("--emit-lagged and --every exclude each other; give one of them")
         if self.lag and start.startswith("perturb"):
             raise click.UsageError("--lag needs two starts from one distribution, which --start perturb does not give; "
                                    "use another --start")
@@ -62,14 +62,27 @@ class CoupleOptions(ChainOptions):
             raise click.UsageError("--start text needs --lag: two chains of one text have met at their start")
         if self.burn_in is not None and start != "burned":
             raise click.UsageError("--burn-in needs --start burned")
+        if self.on_change and self.emit is not None:
+            raise click.UsageError("--every and --on-change exclude each other; give one of them")
+        if self.until is not None and not (self.on_change and self.lag):
+            raise click.UsageError("--until needs --on-change and --lag")
+        until = LAGS * self.lag if self.on_change and self.until is None else self.until
+        if until is not None and self.max_steps is not None and self.max_steps < until - self.lag:
+            raise click.UsageError(f"--max-steps {self.max_steps} is too small: the first chain runs to step {until} "
+                                   f"(--until), which is {until - self.lag} steps with the second")
         horizon = DEFAULT_HORIZON if self.max_steps is None and self.horizon is None else self.horizon
-        return replace(self, start=start, horizon=horizon)
+        return replace(self, start=start, horizon=horizon, until=until)
+
+    @property
+    def least_steps(self) -> int:
+        """With --on-change the number of joint steps that a pair makes although it has met."""
+        return max(0, (self.until or 0) - self.lag)
 
     def joint_steps(self, n: int) -> int:
         """Maximum number of joint steps of a pair of n sites."""
         from mlmglauber.measures.statistics.scaling import budget
 
-        return max(self.max_steps or budget(n, self.horizon or 0), self.emit_lagged - self.lag)
+        return max(self.max_steps or budget(n, self.horizon or 0), self.least_steps)
 
     def lead_in_steps(self, n: int) -> int:
         """Number of steps that each chain of n sites runs alone before the joint steps, apart from the lag."""

@@ -11,7 +11,7 @@ from mlmglauber.commands.shared.resumable import Cost
 from mlmglauber.dynamics.coupled_chains import CoupledChains, Snapshot, coupled_chains, lead_in_record
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.measures.meeting.lag import distance_at, distance_sums, geometric_steps
-from mlmglauber.models.conditionals import TextModel
+from mlmglauber.models.conditionals import Ids, TextModel
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import InOrder
 from mlmglauber.stream.records import Record
@@ -61,12 +61,14 @@ class PairJob:
         self.group = coupled_chains(
             self._starts(), name=plan.name, number=plan.number, tau=plan.tau, seed=self.seed,
             coupling=options.coupling, steps=options.joint_steps(n), vocab=model.vocab_size, lag=options.lag,
-            emit=options.emit or 0, burn_in=options.lead_in_steps(n), until=max(0, options.emit_lagged - options.lag),
-            on_change=options.emit_lagged > 0)
+            emit=options.emit or 0, burn_in=options.lead_in_steps(n), until=options.least_steps,
+            on_change=options.on_change)
+        self.group.horizon = min(self.group.last, LEAD)
         self.sink = order.open()
         self.finished = False
-        self._written: dict[int, Sequence[int]] = {}
-        """With --emit-lagged, the state of each chain that was written last; empty for one that has met."""
+        self.written = [0] * options.replicas
+        """Number of states of each chain that are written."""
+        self._last_written = [-1] * options.replicas
         self.inherited: Record = {}
         for text in reversed(plan.texts):  # if several texts have a field, the first one counts
             self.inherited |= {key: value for key, value in text.record.items() if key not in OWN_FIELDS}
@@ -92,44 +94,67 @@ class PairJob:
         """The work for --dry-run; a pair makes at least the steps that its chains run lead_in."""
         options, count, last = self.options, len(self.group.chains), self.group.last
         lead_in = self.work - last
-        states = count * (last // options.emit + 1) if options.emit else 0
-        return Cost(count, (lead_in + (last if options.emit else 0), self.work), (1, lead_in + count * last),
-                    (1 + states, 1 + states))
+        least = last if options.emit else options.least_steps
+        states = (0, 0)
+        if options.emit:
+            states = (count * (last // options.emit + 1),) * 2
+        elif options.on_change:
+            states = count + 1, count * (last + 1) + options.lag
+        return Cost(count, (lead_in + least, self.work), (1, lead_in + count * last),
+                    (1 + states[0], 1 + states[1]))
 
     def write_records(self) -> None:
         """Write the states that are due and, at the end, the pair record."""
         group = self.group
+        if self.options.on_change:
+            self._write_lead()
         while group.snapshots:
-            self._write_states(group.snapshots.popleft())
+            self._write_snapshot(group.snapshots.popleft())
         group.horizon = min(group.end, group.step + LEAD)
         if not group.finished:
             return
         self.finished = True
         if group.broken is None:
+            if self.options.on_change:
+                self._write_ends()
             self.sink.write(self._record())
         self.sink.close()
         if group.broken is not None:
             raise RecordError(f"pair {self.plan.number} at tau {self.plan.tau:g}, step {group.step + 1}: the model's "
                               f"conditional at site {group.broken} is not finite; the pair is left out")
 
-    def _write_states(self, snapshot: Snapshot) -> None:
-        """Write the states of all chains; with --emit-lagged those that changed, and of the second chain none after
-        the meeting."""
-        plan, lagged = self.plan, self.options.emit_lagged > 0
+    def _write_lead(self) -> None:
+        """Write the states of the first chain in its lead, before the joint steps; step 0 is the end of the burn-in."""
+        first, burn_in = self.group.chains[0], self.group.chains[0].schedule.burn_in
+        while first.events:
+            event = first.events.popleft()
+            if event.step - burn_in < self.options.lag:
+                self._write_state(0, event.step - burn_in, event.ids)
+
+    def _write_snapshot(self, snapshot: Snapshot) -> None:
+        for chain, ids in zip(snapshot.chains, snapshot.states, strict=True):
+            self._write_state(chain, snapshot.step + (self.options.lag if chain == 0 else 0), ids, snapshot.met)
+
+    def _write_ends(self) -> None:
+        """Write the last states of all chains, or of the first if they have met, where they are not written yet."""
+        group = self.group
+        chains = range(len(group.chains) if group.meeting is None else 1)
+        ends = [group.step + (self.options.lag if chain == 0 else 0) for chain in chains]
+        group.take_snapshot(group.step, [chain for chain in chains if self._last_written[chain] < ends[chain]])
+        self._write_snapshot(group.snapshots.popleft())
+
+    def _write_state(self, chain: int, step: int, ids: Ids, met: bool = False) -> None:
+        plan = self.plan
         name = f"{plan.name}/{plan.tau}/{len(plan.ids[0])}/{plan.number}"
-        for k, ids in enumerate(snapshot.states):
-            ahead = self.options.lag if k == 0 else 0
-            tokens = ids.tolist()
-            last, met = k > 0 and snapshot.met, {}
-            if lagged:
-                if self._written.get(k) == ([] if last else tokens):
-                    continue
-                self._written[k] = [] if last else tokens
-                met = {"pair": plan.number} | ({"met": True} if last else {})
-            text = self.model.decode(tokens)
-            self.sink.write({"type": "state", "run": self.run, "id": name, "chain": k, "step": snapshot.step + ahead,
-                             "coupled": plan.name, "tau": plan.tau, "n": len(ids), "text": text, "ids": tokens} | met
-                            | text_exact(self.model, text, tokens) | self.inherited)
+        tokens = ids.tolist()
+        text = self.model.decode(tokens)
+        record = {"type": "state", "run": self.run, "id": name, "chain": chain, "step": step, "coupled": plan.name,
+                  "tau": plan.tau, "n": len(ids), "text": text, "ids": tokens}
+        if met and self.options.on_change:
+            record["met"] = True
+        self.sink.write(record | text_exact(self.model, text, tokens) | self.inherited)
+        self.written[chain] += 1
+        self._last_written[chain] = step
 
     def _record(self) -> Record:
         group, plan, options = self.group, self.plan, self.options
@@ -143,8 +168,8 @@ class PairJob:
             "meeting": None if group.meeting is None else group.meeting + lag, "censored": group.meeting is None,
             "max_steps": group.last, "last_change": group.last_change,
         }
-        if options.emit_lagged:
-            record["last_step"] = group.step + lag
+        if options.on_change:
+            record |= {"last_step": group.step + lag, "states": self.written}
         if group.meeting is None:
             record["reason"] = f"meeting: the chains differed after {group.last} steps together"
         if options.start.startswith("perturb"):

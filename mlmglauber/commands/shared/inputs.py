@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 OWN_FIELDS = frozenset({
     "type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "site", "old", "new", "changed", "logp_old",
     "logp_new", "reason", "text_exact", "masked", "pll", "pll_reason", "embedding", "embedder", "truncated",
-    "text_tokens", "embedding_reason", "drift", "drift_reason", "coupled", "basin", "basin_p", "basin_reason",
+    "text_tokens", "embedding_reason", "drift", "drift_reason", "coupled", "met", "basin", "basin_p", "basin_reason",
     "basin_p_reason",
 })
 """Fields of an input that its answers do not inherit: they are computed anew, or describe the old text."""
