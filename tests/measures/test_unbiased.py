@@ -23,7 +23,7 @@ def by_definition(x, y, window):
 def generated(rng):
     """h along two chains of piecewise constant states that meet, and their meeting time."""
     lag = int(rng.integers(1, 8))
-    k = lag + int(rng.integers(0, 10))
+    k = int(rng.integers(0, 15))  # also before the lag
     window = Window(k, k + int(rng.integers(0, 30)), lag)
     meeting = lag + int(rng.integers(1, 60))
     end = max(meeting, window.m) + 1
@@ -38,40 +38,52 @@ def generated(rng):
     return window, x, y, meeting, end
 
 
+def changes(path, rng, meeting):
+    """(step, h) where h changes and at the meeting; a state may be written again."""
+    return [(step, h) for step, h in enumerate(path)
+            if step in (0, meeting) or h != path[step - 1] or rng.random() < 0.2]
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_a_path_read_once_gives_the_definition(seed):
     rng = np.random.default_rng(seed)
     window, x, y, meeting, end = generated(rng)
     sums = PairSums(window, 2)
     path = PairPath(window, sums.spend)
-    for step in range(meeting - window.lag):  # joint steps: X at step + lag, Y at step
-        at = step + window.lag
-        if step == 0 or x[at] != x[at - 1] or rng.random() < 0.2:  # a state may be written again
-            path.lead(at, np.array([x[at], 1.0]))
-        if step == 0 or y[step] != y[step - 1]:
-            path.follow(step, np.array([y[step], 1.0]))
-    path.meet(meeting)
-    for at in range(meeting, end):
-        if x[at] != x[at - 1]:
-            path.lead(at, np.array([x[at], 1.0]))
-    path.finish(end - 1)
+    met = meeting - window.lag
+    runs = [changes(x[:end], rng, meeting), changes(y[: met + 1], rng, met)]
+    while any(runs):  # in any number of calls, the chains in any order
+        chain = int(rng.integers(0, 2))
+        count = int(rng.integers(1, 9))
+        part, runs[chain] = runs[chain][:count], runs[chain][count:]
+        if part:
+            take, known = (path.lead, meeting) if chain == 0 else (path.follow, met)
+            values = np.array([[h, 1.0] for _, h in part])
+            take(np.array([step for step, _ in part]), [values], known if part[-1][0] >= known else None)
+    assert path.finish(end - 1) == meeting
+    assert path.at_meeting[0][0].tolist() == path.at_meeting[1][0].tolist()
     found = sums.unbiased
     assert found[0] == pytest.approx(by_definition(x, y, window), abs=1e-10)
     assert found[1] == pytest.approx(1.0, abs=1e-12)  # a constant function is estimated without error
 
 
 def test_a_window_is_checked_and_an_unfinished_pair_has_no_estimate():
-    for window in (Window(1, 5, 2), Window(6, 5, 2), Window(3, 3, 0)):
+    for window in (Window(-1, 5, 2), Window(6, 5, 2), Window(3, 3, 0)):
         with pytest.raises(ValueError, match="lag"):
             window.checked()
     sums = PairSums(Window(2, 5, 2), 1)
     path = PairPath(Window(2, 5, 2), sums.spend)
-    path.lead(2, np.ones(1))
+    path.lead(np.array([0]), [np.ones((1, 1))])
+    path.follow(np.array([0]), [np.ones((1, 1))])
     with pytest.raises(ValueError, match="not met"):
         path.finish(10)
-    path.meet(4)
+    path.lead(np.array([4]), [np.ones((1, 1))], 4)
+    with pytest.raises(ValueError, match="not met"):
+        path.finish(10)
+    path.follow(np.array([2]), [np.ones((1, 1))], 2)
     with pytest.raises(ValueError, match="before m"):
         path.finish(4)
+    assert path.finish(5) == 4
 
 
 @pytest.mark.parametrize(("seed", "shape"), [(1, (3, 3)), (2, (2, 2, 2)), (3, (2, 3, 2, 2))])
@@ -91,29 +103,19 @@ def test_estimates_lie_about_the_solved_law(seed, shape):
     for _ in range(30):
         unbiased, plain, costs = [], [], []
         for _ in range(200):
+            xs, ys = [0, int(np.searchsorted(cumulative[0], rng.random()))], [0]
+            while xs[-1] != ys[-1]:
+                x, y = coupled_step(kernel, xs[-1], ys[-1], rng)
+                xs.append(x)
+                ys.append(y)
+            meeting = len(ys)
+            while len(xs) <= window.m:
+                xs.append(int(np.searchsorted(cumulative[xs[-1]], rng.random())))
             sums = PairSums(window, 1)
             path = PairPath(window, sums.spend)
-            y, step = 0, 0
-            x = int(np.searchsorted(cumulative[0], rng.random()))
-            path.lead(1, h[[x]])
-            path.follow(0, h[[y]])
-            while x != y:
-                x, y = coupled_step(kernel, x, y, rng)
-                step += 1
-                path.lead(step + 1, h[[x]])
-                if x != y:
-                    path.follow(step, h[[y]])
-            meeting = max(step, 1) + 1
-            if step == 0:  # met at the start: one joint step as one chain
-                x = int(np.searchsorted(cumulative[x], rng.random()))
-                step = 1
-                path.lead(2, h[[x]])
-            path.meet(meeting)
-            while step + 1 < window.m:
-                x = int(np.searchsorted(cumulative[x], rng.random()))
-                step += 1
-                path.lead(step + 1, h[[x]])
-            path.finish(max(step + 1, window.m))
+            path.lead(np.arange(len(xs)), [h[xs][:, None]], meeting)
+            path.follow(np.arange(len(ys)), [h[ys][:, None]], meeting - 1)
+            path.finish(len(xs) - 1)
             unbiased.append(sums.unbiased[0])
             plain.append(sums.plain[0])
             costs.append(cost(window, meeting))

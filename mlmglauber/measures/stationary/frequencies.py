@@ -1,29 +1,39 @@
 """Stationary frequencies of tokens, overall and at each site, from coupled chains with a lag."""
 
-from collections import defaultdict
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mlmglauber.measures.stationary.unbiased import Estimate, estimate
+from mlmglauber.measures.stationary.unbiased import Estimate, States, Steps, of_moments
 
 Place = tuple[int | None, int]
 """A site, None for all sites, and a token id."""
 
+WIDTH = 1 << 32
+"""More than any token id: site * WIDTH + token is one number for both."""
+
 
 class PairCounts:
-    """Weighted counts of the tokens at each site along one pair; see unbiased.PairPath."""
+    """Weighted counts of the tokens at each site along one pair; the states of its path are (J, n) token ids."""
 
     def __init__(self) -> None:
-        self.average: defaultdict[tuple[int, int], int] = defaultdict(int)
-        self.correction: defaultdict[tuple[int, int], int] = defaultdict(int)
+        self.counts: dict[int, tuple[int, int]] = {}
+        """For site * WIDTH + token, its number of steps in the average and its weight in the correction."""
 
-    def spend(self, ids: Sequence[int], average: int, corrected: int) -> None:
-        """Count a state."""
-        for place in enumerate(ids):
-            self.average[place] += average
-            self.correction[place] += corrected
+    def spend(self, states: States, average: Steps, corrected: Steps) -> None:
+        """See unbiased.PairPath."""
+        counted = (average != 0) | (corrected != 0)
+        ids = states[0][counted]
+        if not len(ids):
+            return
+        keys, places = np.unique(ids + WIDTH * np.arange(ids.shape[1]), return_inverse=True)
+        sums = [np.bincount(places.ravel(), weights=np.repeat(weights[counted], ids.shape[1])).round().astype(np.int64)
+                for weights in (average, corrected)]
+        counts = self.counts
+        for key, a, c in zip(keys.tolist(), sums[0].tolist(), sums[1].tolist(), strict=True):
+            before = counts.get(key, (0, 0))
+            counts[key] = before[0] + a, before[1] + c
 
 
 class Frequency(NamedTuple):
@@ -38,30 +48,47 @@ class TokenFrequencies:
     """Sums over pairs of the estimates of each token's frequency; a pair without a token counts as 0 for it."""
 
     def __init__(self) -> None:
-        self._rows: dict[Place, dict[int, tuple[float, float]]] = defaultdict(dict)
-        self.costs: list[int] = []
+        self._sums: dict[Place, NDArray[np.float64]] = {}
+        """Of each place the sums over pairs of H_{k:m}, its square, the plain average, its square."""
+        self.pairs = self.steps = 0
 
     def add(self, counts: PairCounts, n: int, length: int, cost: int) -> None:
         """Take one pair of texts of n tokens; length: m - k + 1."""
-        pair = len(self.costs)
-        self.costs.append(cost)
-        for (site, token), average in counts.average.items():
-            unbiased, plain = (average + counts.correction[site, token]) / length, average / length
-            if unbiased or plain:
-                self._rows[site, token][pair] = unbiased, plain
-                before = self._rows[None, token].get(pair, (0.0, 0.0))
-                self._rows[None, token][pair] = before[0] + unbiased / n, before[1] + plain / n
+        self.pairs += 1
+        self.steps += cost
+        whole: dict[int, tuple[int, int]] = {}
+        for key, (average, correction) in counts.counts.items():
+            site, token = divmod(key, WIDTH)
+            if average or correction:
+                self._put((site, token), (average + correction) / length, average / length)
+                before = whole.get(token, (0, 0))
+                whole[token] = before[0] + average + correction, before[1] + average
+        for token, (unbiased, average) in whole.items():
+            self._put((None, token), unbiased / length / n, average / length / n)
+
+    def _put(self, place: Place, unbiased: float, plain: float) -> None:
+        row = np.array([unbiased, unbiased * unbiased, plain, plain * plain])
+        before = self._sums.get(place)
+        self._sums[place] = row if before is None else before + row
 
     def most_frequent(self, count: int, length: int) -> list[Frequency]:
         """The `count` most frequent tokens over all sites, then those of each site; ties by token id."""
-        pairs = len(self.costs)
-        sums = {place: sum(unbiased for unbiased, _ in row.values()) for place, row in self._rows.items()}
+        by_site: dict[int | None, list[Place]] = {}
+        for place in self._sums:
+            by_site.setdefault(place[0], []).append(place)
         found = []
-        for site in [None, *sorted({site for site, _ in sums if site is not None})]:
-            places = sorted((place for place in sums if place[0] == site), key=lambda place: (-sums[place], place[1]))
-            for place in places[:count]:
-                values = np.zeros((2, pairs))
-                for pair, both in self._rows[place].items():
-                    values[:, pair] = both
-                found.append(Frequency(site, place[1], estimate(values[0], values[1], self.costs, length)))
+        for site in [None, *sorted(site for site in by_site if site is not None)]:
+            places = sorted(by_site.get(site, []), key=lambda place: (-self._sums[place][0], place[1]))
+            found += [Frequency(site, place[1], self._estimate(place, length)) for place in places[:count]]
         return found
+
+    def _estimate(self, place: Place, length: int) -> Estimate:
+        mean, square, average, average_square = (self._sums[place] / self.pairs).tolist()
+        spreads = [_variance(mean, square, self.pairs), _variance(average, average_square, self.pairs)]
+        return of_moments(self.pairs, mean, spreads[0], average, spreads[1], self.steps / self.pairs, length)
+
+
+def _variance(mean: float, square: float, pairs: int) -> float:
+    """The variance of R frequencies from the means of them and of their squares; what rounding can give counts as 0."""
+    spread = square - mean * mean
+    return spread * pairs / (pairs - 1) if pairs > 1 and spread > 1e-12 * square else 0.0

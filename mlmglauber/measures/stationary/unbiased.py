@@ -20,18 +20,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+Steps = NDArray[np.int64]
+Values = NDArray[np.float64]
+States = Sequence[NDArray[Any]]
+"""What is known of J states: arrays whose first axis has length J."""
+
 
 class Window(NamedTuple):
-    """k and m of H_{k:m} and the lag L, in steps; k >= L, so that X is needed from step L on."""
+    """k and m of H_{k:m} and the lag L, in steps."""
 
     k: int
     m: int
     lag: int
 
     def checked(self) -> "Window":
-        """This window; ValueError unless 1 <= L <= k <= m."""
-        if not 1 <= self.lag <= self.k <= self.m:
-            raise ValueError(f"lag {self.lag}, k {self.k} and m {self.m}: 1 <= lag <= k <= m is needed")
+        """This window; ValueError unless 0 <= k <= m and 1 <= L."""
+        if not (0 <= self.k <= self.m and self.lag >= 1):
+            raise ValueError(f"k {self.k}, m {self.m} and lag {self.lag}: k <= m and a lag of at least 1 are needed")
         return self
 
     @property
@@ -39,82 +44,89 @@ class Window(NamedTuple):
         """m - k + 1, the number of steps that are averaged."""
         return self.m - self.k + 1
 
-    def averaged(self, step: int) -> int:
-        """Number of the steps k ... m that come before a step."""
-        return min(max(step - self.k, 0), self.length)
+    def averaged(self, step: Any) -> Any:
+        """Number of the steps k ... m that come before a step, or before each of an array of steps."""
+        return np.clip(step - self.k, 0, self.length)
 
-    def corrected(self, step: int) -> int:
-        """sum of c_l over l < step, the weights of the differences before a step.
+    def corrected(self, step: Any) -> Any:
+        """sum of c_l over l < step, the weights of the differences before a step, or before each of an array of steps.
 
         >>> window = Window(k=2, m=5, lag=2)
-        >>> [window.corrected(step + 1) - window.corrected(step) for step in range(2, 12)]
+        >>> np.diff(window.corrected(np.arange(2, 13))).tolist()
         [0, 0, 1, 1, 2, 2, 2, 2, 2, 2]
         """
         return _floors(step - self.k, self.lag) - _floors(step - 1 - self.m, self.lag)
 
 
-def _floors(count: int, lag: int) -> int:
+def _floors(count: Any, lag: int) -> Any:
     """floor(0 / lag) + floor(1 / lag) + ... + floor((count - 1) / lag); 0 for count < 1."""
-    whole, rest = divmod(max(count, 0), lag)
+    whole, rest = np.divmod(np.maximum(count, 0), lag)
     return whole * (whole - 1) // 2 * lag + whole * rest
 
 
 class PairPath:
-    """The time that each state of a pair counts for, from states that stay until the next one.
+    """The time that each state of a pair counts for; a state stays until the next one of its chain.
 
-    Call `lead` for each state of X and `follow` for each state of Y, with the step of its chain from which the state
-    holds, in the order of the steps; `meet` once, and `finish`. spend: called with a state, the number of the steps
-    k ... m in which X was in it, and its weight in the correction, negative for a state of Y.
+    Give the states of X with `lead` and those of Y with `follow`, each in the order of the steps, in as many calls as
+    you like; then call `finish`. spend: called with J states, (J,) the number of the steps k ... m in which X was in
+    each, and (J,) its weight in the correction, negative for a state of Y.
     """
 
-    def __init__(self, window: Window, spend: Callable[[Any, int, int], None]) -> None:
+    def __init__(self, window: Window, spend: Callable[[States, Steps, Steps], None]) -> None:
         self.window, self._spend = window, spend
-        self.meeting: int | None = None
-        self._x: Any = None
-        self._y: Any = None
-        self._x_since = self._y_since = 0
+        self.meetings: list[int | None] = [None, None]
+        """The meeting as the states of X and those of Y show it, in steps of X."""
+        self.at_meeting: list[States | None] = [None, None]
+        """X and Y at their meeting: the same state."""
+        self._last: list[tuple[int, States] | None] = [None, None]
 
-    def lead(self, step: int, state: Any) -> None:
-        """The state of X from a step on."""
-        self._leave_x(step)
-        self._x = state
+    def lead(self, steps: Steps, states: States, meeting: int | None = None) -> None:
+        """States of X, each from a step of `steps` (J,) on.
 
-    def follow(self, step: int, state: Any) -> None:
-        """The state of Y from a step on, before the meeting."""
-        self._leave_y(step + self.window.lag)
-        self._y = state
+        meeting: the one of these steps, or of earlier calls, from which on X_t = Y_{t-L}.
+        """
+        self._take(0, steps, states, meeting)
 
-    def meet(self, meeting: int) -> None:
-        """The chains have met: X_t = Y_{t-L} from this step of X on."""
-        self._leave_x(meeting)
-        self._leave_y(meeting)
-        self._y, self.meeting = None, meeting
+    def follow(self, steps: Steps, states: States, meeting: int | None = None) -> None:
+        """States of Y, each from a step of Y on. meeting: the last of these steps, if the chains have met there."""
+        self._take(1, steps + self.window.lag, states, None if meeting is None else meeting + self.window.lag)
 
-    def finish(self, end: int) -> None:
-        """X is known to step `end`. ValueError unless the pair has met and end >= m."""
-        if self.meeting is None or end < self.window.m:
+    def _take(self, chain: int, steps: Steps, states: States, meeting: int | None) -> None:
+        if meeting is not None and self.meetings[chain] is None:
+            self.meetings[chain] = meeting
+            place = int(np.searchsorted(steps, meeting))
+            self.at_meeting[chain] = [part[place : place + 1] for part in states]
+        last = self._last[chain]
+        edges, rows = steps, [part[:-1] for part in states]
+        if last is not None:
+            edges = np.concatenate([[last[0]], steps])
+            rows = [np.concatenate([before, part]) for before, part in zip(last[1], rows, strict=True)]
+        self._last[chain] = int(steps[-1]), [part[-1:] for part in states]
+        if len(edges) > 1:
+            self._count(chain, edges, rows)
+
+    def _count(self, chain: int, edges: Steps, rows: States) -> None:
+        """Spend states that hold between the steps of X in `edges` (J + 1,)."""
+        window, meeting = self.window, self.meetings[chain]
+        corrected = np.diff(window.corrected(edges if meeting is None else np.minimum(edges, meeting)))
+        if chain == 0:
+            self._spend(rows, np.diff(window.averaged(edges)), corrected)
+        else:
+            self._spend(rows, np.zeros(len(corrected), dtype=np.int64), -corrected)
+
+    def finish(self, end: int) -> int:
+        """X is known to step `end`; the meeting. ValueError unless both chains have met at one step and end >= m."""
+        first, second = self.meetings
+        if first is None or first != second or end < self.window.m:
             raise ValueError("the pair has not met, or ends before m")
-        self._leave_x(end + 1)
-
-    def _leave_x(self, step: int) -> None:
-        window = self.window
-        if self._x is not None:
-            average = window.averaged(step) - window.averaged(self._x_since)
-            corrected = 0 if self.meeting is not None else window.corrected(step) - window.corrected(self._x_since)
-            if average or corrected:
-                self._spend(self._x, average, corrected)
-        self._x_since = step
-
-    def _leave_y(self, step: int) -> None:
-        if self._y is not None:
-            corrected = self.window.corrected(step) - self.window.corrected(self._y_since)
-            if corrected:
-                self._spend(self._y, 0, -corrected)
-        self._y_since = step
+        for chain, last in enumerate(self._last):
+            if last is not None:
+                self._count(chain, np.array([last[0], max(end + 1, last[0])]), last[1])
+        return first
 
 
 class PairSums:
-    """The sums of one pair for F functions h, of which a state of PairPath is the (F,) values."""
+    """The sums of one pair for F functions h; the states of its path are one array, the (J, F) values of h."""
 
     def __init__(self, window: Window, functions: int) -> None:
         self.window = window
@@ -123,20 +135,18 @@ class PairSums:
         self.correction = np.zeros(functions)
         """sum of c_l (h(X_l) - h(Y_{l-L})) over k + L <= l < T."""
 
-    def spend(self, values: NDArray[np.float64], average: int, corrected: int) -> None:
+    def spend(self, states: States, average: Steps, corrected: Steps) -> None:
         """See PairPath."""
-        if average:
-            self.average += average * values
-        if corrected:
-            self.correction += corrected * values
+        self.average += average @ states[0]
+        self.correction += corrected @ states[0]
 
     @property
-    def unbiased(self) -> NDArray[np.float64]:
+    def unbiased(self) -> Values:
         """(F,) H_{k:m}, once the path of the pair is finished."""
         return np.asarray((self.average + self.correction) / self.window.length)
 
     @property
-    def plain(self) -> NDArray[np.float64]:
+    def plain(self) -> Values:
         """(F,) the averages of X over k ... m, which keep a bias of the start."""
         return np.asarray(self.average / self.window.length)
 
@@ -154,9 +164,11 @@ class Estimate(NamedTuple):
     """An estimate of one stationary mean from R independent pairs.
 
     mean: of H_{k:m}; error: its standard error; low, high: Student's 95 % interval. plain: mean of the averages of X
-    over k ... m, which keeps a bias of the start, with its standard error. inefficiency: mean cost of a pair times
-    Var(H), divided by (m - k + 1) Var(plain average): 1 or somewhat more where pairs are as good as one long chain
-    (after Jacob, O'Leary and Atchade 2020, section 3). NaN where there are too few pairs.
+    over k ... m, which keeps a bias of the start, with its standard error. inefficiency: E[cost] Var(H_{k:m}), the
+    asymptotic variance of the estimate in a fixed number of steps (Glynn and Whitt 1992), divided by that of averages
+    of a stationary chain (Jacob, O'Leary and Atchade 2020 compare the two), here estimated as (m - k + 1) Var(plain
+    average), which needs m - k much longer than the correlation time. It is 1 or somewhat more where pairs are as good
+    as one long chain. NaN where there are too few pairs.
     """
 
     pairs: int
@@ -175,17 +187,25 @@ class Estimate(NamedTuple):
         return max(2, int(np.ceil(self.pairs * (self.error / error) ** 2)))
 
 
-def estimate(unbiased: NDArray[np.float64], plain: NDArray[np.float64], costs: Sequence[int],
-             length: int) -> Estimate:
+def estimate(unbiased: Values, plain: Values, costs: Sequence[int], length: int) -> Estimate:
     """Summarise R pairs. unbiased, plain: (R,) H_{k:m} and averages. costs: steps of each pair. length: m - k + 1."""
-    from scipy.stats import sem, t
+    spreads = [float(np.var(values, ddof=1)) if len(values) > 1 and np.ptp(values) > 1e-12 * np.abs(values).max() else 0.0
+               for values in (unbiased, plain)]
+    return of_moments(len(unbiased), float(np.mean(unbiased)), spreads[0], float(np.mean(plain)), spreads[1],
+                      float(np.mean(costs)), length)
 
-    pairs = len(unbiased)
-    mean, average = float(np.mean(unbiased)), float(np.mean(plain))
+
+def of_moments(pairs: int, mean: float, spread: float, average: float, plain_spread: float, cost: float,
+               length: int) -> Estimate:
+    """Summarise R pairs from the means and variances over pairs of H_{k:m} and of the plain averages.
+
+    cost: mean number of steps of a pair. length: m - k + 1.
+    """
+    from scipy.stats import t
+
     if pairs < 2:
         return Estimate(pairs, mean, np.nan, np.nan, np.nan, average, np.nan, np.nan)
-    error = float(sem(unbiased))
+    error = float(np.sqrt(spread / pairs))
     half = float(t.ppf(0.975, pairs - 1)) * error
-    spread = float(np.var(plain, ddof=1)) * length
-    ratio = float(np.mean(costs)) * float(np.var(unbiased, ddof=1)) / spread if spread > 0 else np.nan
-    return Estimate(pairs, mean, error, mean - half, mean + half, average, float(sem(plain)), ratio)
+    ratio = cost * spread / (plain_spread * length) if plain_spread > 0 else np.nan
+    return Estimate(pairs, mean, error, mean - half, mean + half, average, float(np.sqrt(plain_spread / pairs)), ratio)
