@@ -196,8 +196,8 @@ def coupled_chains(starts: Sequence[Sequence[int]], *, name: str, number: int, t
     """A group of chains from R starts of n sites: each runs the burn-in by itself, and the first one also the lag.
 
     With `on_change` the states of the lag are events of the first chain, whose steps count from the start of its
-    burn-in. name, number: those of the group, from which its random streams and those of its chains are named. For the other
-    arguments see CoupledChains.
+    burn-in. name, number: those of the group, from which its random streams and those of its chains are named. For the
+    other arguments see CoupledChains.
     """
     n = len(starts[0])
     chains = [lead_in(ids, burn_in + (lag if replica == 0 else 0), tau=tau, seed=seed,

@@ -50,11 +50,12 @@ class Format:
 
     def __init__(self, plain: bool = True, field: str | None = None) -> None:
         self._plain, self._field = plain, field
-        self._direct = type(self) is Format and field is None
+        self.direct = type(self) is Format and field is None
+        """Whether lines that are JSON objects need no conversion."""
 
     def takes_as_it_is(self, content: bytes) -> bool:
         """Whether a line needs no conversion: it looks like one JSON object from its first byte to its last."""
-        return (self._direct and content.startswith(b"{") and content.endswith(b"}") and len(content) <= MAX_LINE)
+        return (self.direct and content.startswith(b"{") and content.endswith(b"}") and len(content) <= MAX_LINE)
 
     def take(self, line: Line) -> list[Line]:
         """The lines of JSON that the next line of the input completes."""

@@ -7,6 +7,7 @@ import sys
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from mlmglauber.stream.errors import InputError, MlmError, RecordError
 from mlmglauber.stream.formats import BYTE_ORDER_MARK, MAX_LINE, Format, Line, Reading, format_of
@@ -20,6 +21,18 @@ PACKED = {b"\x28\xb5\x2f\xfd": "zstd -dc", b"\xfd7zXZ\x00": "xz -dc", b"PK\x03\x
     b"BZh%d1AY&SY" % level: "bzip2 -dc" for level in range(1, 10)}
 """The first bytes of files in other compressed formats, and the command that decompresses them."""
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class Block(NamedTuple):
+    """Lines that follow each other in one input: its name, the number of the first line, the lines as bytes."""
+
+    name: str
+    first: int
+    lines: list[bytes]
+
+    def place(self, number: int) -> str:
+        """FILE:LINE of a line, counted from 0."""
+        return f"{self.name}:{self.first + number}"
 
 
 class Lines:
@@ -75,6 +88,28 @@ class Lines:
             return self.next(wait)
         self._returned += 1
         return line
+
+    def block(self) -> "Block | None":
+        """The whole lines of the open input that have been read, at least one, without taking them; see `skip`.
+
+        None where only `next` knows what comes: at the end of an input, in another format than JSON Lines, before an
+        error.
+        """
+        while not self._made and not self._pending and self._failure is None:
+            if self._open is None and not self._open_next():
+                return None
+            self._read()
+        if self._made or self._failure is not None or not self._format.direct:
+            return None
+        lines = [content for content in reversed(self._pending) if content is not None]
+        return Block(self._name, self._number + 1, lines) if lines else None
+
+    def skip(self, count: int) -> None:
+        """Take the first `count` lines of `block`."""
+        del self._pending[-count:]
+        self._number += count
+        self._taken += count
+        self._returned += count
 
     def remaining(self) -> int | None:
         """Number of lines to come, estimated from the sizes of files; None where an input that is no file is open."""

@@ -7,7 +7,7 @@ import orjson
 
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.formats import BLANKS, MAX_LINE, Line
-from mlmglauber.stream.json_values import as_json, json_kind, loads, to_line
+from mlmglauber.stream.json_values import DEEPEST, as_json, json_kind, loads, to_line
 from mlmglauber.stream.lines import Lines
 
 __all__ = ["Line", "Lines", "Record", "to_line"]  # and what is defined here
@@ -46,6 +46,19 @@ def parse(line: Line, plain_text: bool = True) -> Record | None:
         kind = json_kind(value).split(" ", 1)[-1]
         raise RecordError(f"a JSON {kind}, not an object; {remedy}", line.place)
     return value
+
+
+def objects(lines: list[bytes]) -> list[Record] | None:
+    """The records of whole lines, None where one of them is not a JSON object or is too long or nested.
+
+    A fast way for lines as commands write them; integers beyond 64 bits may come as floats.
+    """
+    try:
+        records = list(map(orjson.loads, lines))
+    except orjson.JSONDecodeError:
+        return None
+    plain = set(map(type, records)) == {dict} and max(map(len, lines)) <= MAX_LINE
+    return records if plain and max(line.count(b"[") + line.count(b"{") for line in lines) <= DEEPEST else None
 
 
 def _plain(content: bytes, place: str, reason: str, accepted: bool) -> str:

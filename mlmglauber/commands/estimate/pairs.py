@@ -1,15 +1,19 @@
 """Reads the states and the records of coupled pairs and sums them by kind, one pair after the other."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import groupby
 from typing import Any, NamedTuple
 
-import numpy as np
+from numpy.typing import NDArray
 
 from mlmglauber.commands.couple.summary import pair_of
+from mlmglauber.commands.estimate.functions import StateFunction
+from mlmglauber.commands.estimate.open_pair import OpenPair
 from mlmglauber.commands.shared.chain_run import ChainLaw
 from mlmglauber.commands.shared.filter import Filter
-from mlmglauber.measures.stationary.frequencies import PairCounts, TokenFrequencies
-from mlmglauber.measures.stationary.unbiased import PairPath, PairSums, Window, cost
+from mlmglauber.measures.stationary.frequencies import TokenFrequencies
+from mlmglauber.measures.stationary.unbiased import Window, cost
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.records import Record, names_of, tau_and_n
 
@@ -17,7 +21,7 @@ Key = tuple[Any, ...]
 
 
 class EstimateKind(NamedTuple):
-    """What pairs must share to be pooled: chains of one law and temperature, one length, one window."""
+    """What pairs must share to be pooled: chains of one law and temperature, one length, one coupling, one window."""
 
     law: ChainLaw
     coupling: str
@@ -30,154 +34,163 @@ class KindSums:
     """The pairs of one kind: estimates, costs and meeting times of those that met, numbers of the others."""
 
     def __init__(self) -> None:
-        self.unbiased: list[Any] = []
-        self.plain: list[Any] = []
+        self.unbiased: list[NDArray[np.float64]] = []
+        self.plain: list[NDArray[np.float64]] = []
         self.costs: list[int] = []
         self.meetings: list[int] = []
         self.tokens = TokenFrequencies()
         self.censored = self.incomplete = 0
 
 
-class OpenPair:
-    """A pair whose states are being read."""
+class PairRun(NamedTuple):
+    """What the run record of coupled pairs says of all of them."""
 
-    def __init__(self, kind: EstimateKind, place: str, functions: int, tokens: bool) -> None:
-        self.kind, self.place = kind, place
-        self.sums = PairSums(kind.window, functions)
-        self.counts = PairCounts() if tokens else None
-        self.path = PairPath(kind.window, self._spend)
-        self.steps = [-1, -1]
-        """The last step of each chain that was read."""
-        self.complete = True
-        """Whether all states so far had the numbers that are wanted."""
-
-    def _spend(self, state: tuple[Any, Any], average: int, corrected: int) -> None:
-        self.sums.spend(state[0], average, corrected)
-        if self.counts is not None:
-            self.counts.spend(state[1], average, corrected)
-
-    def take(self, record: Record, values: Any) -> None:
-        """Take one state; RecordError for one that does not follow the states before it."""
-        chain, step, lag = record["chain"], record["step"], self.kind.window.lag
-        first = lag if chain == 0 else 0
-        if self.steps[chain] < 0 and step != first:
-            raise RecordError(f"the first state of chain {chain} is that of step {step}, not of step {first}; give all "
-                              "states that mlm-couple --emit-lagged wrote, in their order")
-        if step <= self.steps[chain]:
-            raise RecordError(f"step {step} of chain {chain} does not come after step {self.steps[chain]}; give the "
-                              "states in the order in which mlm-couple wrote them")
-        self.steps[chain] = step
-        state = values, record.get("ids")
-        if chain == 0:
-            self.path.lead(step, state)
-        elif record.get("met"):
-            self.path.meet(step + lag)
-        elif self.path.meeting is not None:
-            raise RecordError("the second chain has a state after the chains met; give records as mlm-couple wrote them")
-        else:
-            self.path.follow(step, state)
+    window: Window
+    law: ChainLaw
+    seed: Any
+    coupling: str
 
 
 class PairReader:
-    """Sums the pairs of an input by kind. It keeps a few numbers for each pair, and no state."""
+    """Sums the pairs of an input by kind. It keeps a few numbers for each pair, and no state.
 
-    def __init__(self, io: Filter, functions: Sequence[Callable[[Record], float]], tokens: bool,
-                 k: int | None, m: int | None) -> None:
+    functions: of which means are wanted. tokens: whether the frequencies of tokens are. k, m: the first and the last
+    step that are averaged; by default the lag, and the step to which the first chain of a pair was run.
+    """
+
+    def __init__(self, io: Filter, functions: Sequence[StateFunction], tokens: bool, k: int | None,
+                 m: int | None) -> None:
         self.io, self.functions, self.tokens, self._k, self._m = io, functions, tokens, k, m
         self.kinds: dict[EstimateKind, KindSums] = {}
-        self._open: dict[Key, OpenPair] = {}
+        self._open: dict[Key, tuple[EstimateKind, OpenPair]] = {}
+        self._refused: set[Key] = set()
+        """Pairs that are left out, and (run,) for runs; the reason is reported once."""
         self._done: set[Key] = set()
-        self._windows: dict[str, tuple[Window, ChainLaw, Any, str]] = {}
+        self._runs: dict[Any, PairRun] = {}
 
-    def take(self, record: Record) -> None:
-        """Take a state or a pair record; others are left out."""
-        kind = record.get("type")
-        if kind == "state":
-            self._state(record)
-        elif kind == "pair":
-            self._pair(record)
-
-    def close(self) -> None:
-        """Report the pairs whose pair record never came."""
-        for pair in self._open.values():
-            self.kinds[pair.kind].incomplete += 1
-            self.io.bad(RecordError("the pair of this state has no pair record: the input ends before it, or a filter "
-                                    "left it out"), pair.place)
-        self._open.clear()
-
-    def _state(self, record: Record) -> None:
-        if self.io.leaves_out(record):
+    def take_states(self, records: list[Record], place: Callable[[int], str]) -> None:
+        """Take states that follow each other in the input; see Filter.each_states."""
+        runs, names = [record.get("run") for record in records], [record.get("id") for record in records]
+        if runs.count(runs[0]) == names.count(names[0]) == len(records):
+            self._take_pair(records, place)
             return
-        run, name, number = names_of(record, "run", "coupled", "pair")
-        if number is None or name is None or record.get("chain") not in (0, 1) or type(record.get("step")) is not int:
-            raise RecordError("a state of no coupled pair; give the states that mlm-couple --emit-lagged writes")
-        key = run, name, number, record.get("tau"), record.get("n")
-        pair = self._open.get(key) or self._begin(key, record)
+        start = 0
+        for _, group in groupby(zip(runs, names, strict=True)):
+            end = start + len(list(group))
+            self._take_pair(records[start:end], partial(_later, place, start))
+            start = end
+
+    def _take_pair(self, records: list[Record], place: Callable[[int], str]) -> None:
+        """Take states of one pair."""
+        try:
+            key = names_of(records[0], "run", "id")
+            if key in self._refused or key[:1] in self._refused:
+                return
+            known = self._open.get(key)
+            pair = self._begin(key, records[0], place(0)) if known is None else known[1]
+        except RecordError as error:
+            self.io.bad(error, place(0))
+            return
         if not pair.complete:  # reported once: one state without its number makes the whole pair useless
             return
-        try:
-            values = np.array([function(record) for function in self.functions])
-            if self.tokens and not isinstance(record.get("ids"), list):
-                raise RecordError('the state has no "ids", which --tokens needs')
-            pair.take(record, values)
-        except RecordError as error:
-            pair.complete = False
-            raise RecordError(f"{error}; this pair gives no estimate") from error
+        if pair.take(records):
+            return
+        for number, record in enumerate(records):
+            try:
+                pair.check(record)
+                pair.take([record])
+            except RecordError as error:
+                pair.complete = False
+                self.io.bad(RecordError(f"{error}; this pair gives no estimate"), place(number))
+                return
 
-    def _begin(self, key: Key, record: Record) -> OpenPair:
-        run = str(key[0])
-        if run not in self._windows:
-            self._windows[run] = self._read_run(record)
-        window, law, seed, coupling = self._windows[run]
-        name = (law, coupling, seed, *key[1:])
+    def _begin(self, key: Key, record: Record, place: str) -> OpenPair:
+        run = self._run_of(key, record)
+        name = (run.law, run.coupling, run.seed, key[1])
         if name in self._done:
-            raise RecordError("a second pair of the same name and seed: it has the same states as the first, so it adds "
-                              "nothing; give each run once")
-        self._done.add(name)
+            self._refused.add(key)
+            raise RecordError(f"a second pair of the name {key[1]} and the seed {run.seed}: it is the same pair again; "
+                              "give each run once, and other runs other seeds")
         tau, n = tau_and_n(record)
-        kind = EstimateKind(law, coupling, tau, n, window)
+        kind = EstimateKind(run.law, run.coupling, tau, n, run.window)
+        self._done.add(name)
         self.kinds.setdefault(kind, KindSums())
-        self._open[key] = OpenPair(kind, self.io.place, len(self.functions), self.tokens)
-        return self._open[key]
+        pair = OpenPair(run.window, self.functions, self.tokens, place)
+        self._open[key] = kind, pair
+        return pair
 
-    def _read_run(self, record: Record) -> tuple[Window, ChainLaw, Any, str]:
-        """The window, law, seed and coupling of a run, from its run record and --k and --m."""
+    def _run_of(self, key: Key, record: Record) -> PairRun:
+        """The run of a state: its window, law, seed and coupling; RecordError, once, for one that cannot be used."""
+        if key[0] not in self._runs:
+            self._refused.add(key[:1])
+            self._runs[key[0]] = self._read_run(record)
+            self._refused.remove(key[:1])
+        return self._runs[key[0]]
+
+    def _read_run(self, record: Record) -> PairRun:
         run = self.io.runs.of(record)
         written = self.io.runs.records.get(str(run.run), {})
         options = written.get("options", {})
-        lag, last = options.get("lag"), options.get("emit_lagged")
-        if not run.known or type(lag) is not int or type(last) is not int or not last:
-            raise RecordError(f"no run record of mlm-couple --emit-lagged came before the states of run {run.run}; give "
-                              "all its records")
+        lag, last = options.get("lag"), options.get("until")
+        if not run.known or written.get("command") != "mlm-couple" or type(last) is not int or type(lag) is not int:
+            what = ("no run record came before the states" if not run.known else
+                    "mlm-couple --lag --on-change did not write the states")
+            raise RecordError(f"{what} of run {run.run}, so they are left out; give all records of mlm-couple --lag L "
+                              "--on-change")
+        if not lag:
+            raise RecordError(f"the pairs of run {run.run} have no lag, so they are left out; give pairs of mlm-couple "
+                              "--lag")
         m = last if self._m is None else self._m
         if m > last:
-            raise RecordError(f"--m {m} is beyond step {last}, to which run {run.run} wrote states; give a smaller --m")
+            raise RecordError(f"the pairs of run {run.run} are left out: they run to step {last}, but --m is {m}; give "
+                              "a smaller --m, or mlm-couple a larger --until")
         try:
             window = Window(lag if self._k is None else self._k, m, lag).checked()
         except ValueError as error:
             raise RecordError(f"{error} for run {run.run}; give another --k or --m") from error
-        return window, run.law, written.get("seed"), str(options.get("coupling"))
+        return PairRun(window, run.law, written.get("seed"), str(options.get("coupling")))
 
-    def _pair(self, record: Record) -> None:
+    def take_record(self, record: Record) -> None:
+        """Take a pair record; others are left out."""
+        if record.get("type") != "pair":
+            return
         (run, name, number, tau, n), _ = pair_of(record)
-        pair = self._open.pop((run, name, number, record.get("tau"), n), None)
-        if pair is None:
-            raise RecordError("a pair record without states; give the records that mlm-couple --emit-lagged writes")
-        sums, end = self.kinds[pair.kind], record.get("last_step")
+        key = run, f"{name}/{tau}/{n}/{number}"
+        if key in self._refused or key[:1] in self._refused:
+            self._refused.discard(key)
+            return
+        if key not in self._open:
+            raise RecordError("a pair record without the states of the pair; give all records of mlm-couple --on-change")
+        kind, pair = self._open.pop(key)
+        sums = self.kinds[kind]
         if record["meeting"] is None:
             sums.censored += 1
-        elif not pair.complete:
+            return
+        if not pair.complete:
             sums.incomplete += 1
-        elif pair.path.meeting is None or type(end) is not int or end < pair.kind.window.m:
+            return
+        try:
+            meeting = pair.finish(record)
+        except RecordError:
             sums.incomplete += 1
-            raise RecordError("states of this pair are missing: its meeting or its last steps; give all records that "
-                              "mlm-couple wrote")
-        else:
-            pair.path.finish(end)
-            steps = cost(pair.kind.window, record["meeting"])
-            sums.unbiased.append(pair.sums.unbiased)
-            sums.plain.append(pair.sums.plain)
-            sums.costs.append(steps)
-            sums.meetings.append(record["meeting"])
-            if pair.counts is not None:
-                sums.tokens.add(pair.counts, n, pair.kind.window.length, steps)
+            raise
+        steps = cost(kind.window, meeting)
+        sums.unbiased.append(pair.sums.unbiased)
+        sums.plain.append(pair.sums.plain)
+        sums.costs.append(steps)
+        sums.meetings.append(meeting)
+        if pair.counts is not None:
+            sums.tokens.add(pair.counts, n, kind.window.length, steps)
+
+    def close(self) -> None:
+        """Report the pairs whose pair record never came."""
+        for kind, pair in self._open.values():
+            self.kinds[kind].incomplete += 1
+            if pair.complete:
+                self.io.bad(RecordError("the pair of this state has no pair record: the input ends before it, or a "
+                                        "filter left it out"), pair.place)
+        self._open.clear()
+
+
+def _later(place: Callable[[int], str], start: int, number: int) -> str:
+    return place(start + number)

@@ -189,10 +189,15 @@ class Estimate(NamedTuple):
 
 def estimate(unbiased: Values, plain: Values, costs: Sequence[int], length: int) -> Estimate:
     """Summarise R pairs. unbiased, plain: (R,) H_{k:m} and averages. costs: steps of each pair. length: m - k + 1."""
-    spreads = [float(np.var(values, ddof=1)) if len(values) > 1 and np.ptp(values) > 1e-12 * np.abs(values).max() else 0.0
-               for values in (unbiased, plain)]
-    return of_moments(len(unbiased), float(np.mean(unbiased)), spreads[0], float(np.mean(plain)), spreads[1],
-                      float(np.mean(costs)), length)
+    return of_moments(len(unbiased), float(np.mean(unbiased)), _variance(unbiased), float(np.mean(plain)),
+                      _variance(plain), float(np.mean(costs)), length)
+
+
+def _variance(values: Values) -> float:
+    """The variance of independent values; 0 where they differ by rounding alone."""
+    if len(values) < 2 or np.ptp(values) <= 1e-12 * np.abs(values).max():
+        return 0.0
+    return float(np.var(values, ddof=1))
 
 
 def of_moments(pairs: int, mean: float, spread: float, average: float, plain_spread: float, cost: float,
