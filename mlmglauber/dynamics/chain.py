@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.dynamics.randomness import Stream
+from mlmglauber.dynamics.temperatures import Temperatures
 from mlmglauber.models.conditionals import Ids
 
 LEAD = 10_000
@@ -105,16 +106,17 @@ def scan_sites(scan: str, stream: Stream, start: int, count: int, free: Ids) -> 
 class Chain:
     """One chain: its state, its step, its random streams, and the events that nobody has taken yet.
 
-    ids: (n,) the start. tau: the temperature, at least 0. seed, record, number: the name of the random streams (see
-    randomness.Stream). scan: see scan_sites. frozen: sites that keep their tokens. step: the number of updates
-    made before. horizon: the number of updates after which the chain stops for now. broken: the site of a conditional
-    that was not finite; such a chain cannot go on.
+    ids: (n,) the start. tau: the temperature, at least 0, or that of each step. seed, record, number: the name of the
+    random streams (see randomness.Stream). scan: see scan_sites. frozen: sites that keep their tokens. step: the number
+    of updates made before. horizon: the number of updates after which the chain stops for now. broken: the site of a
+    conditional that was not finite; such a chain cannot go on.
     """
 
-    def __init__(self, ids: Sequence[int], *, tau: float, seed: int, record: str, number: int,
+    def __init__(self, ids: Sequence[int], *, tau: float | Temperatures, seed: int, record: str, number: int,
                  schedule: OutputSchedule, scan: str = "random", frozen: Sequence[int] = (), step: int = 0) -> None:
         self.ids = np.array(ids, dtype=np.int64)
-        self.tau, self.scan, self.step, self.number, self.schedule = tau, scan, step, number, schedule
+        self.temperatures = tau if isinstance(tau, Temperatures) else Temperatures.constant(tau)
+        self.scan, self.step, self.number, self.schedule = scan, step, number, schedule
         self.sites = len(self.ids)
         """Number of sites n of a state."""
         self.next_due = schedule.next_due

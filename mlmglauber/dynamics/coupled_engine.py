@@ -152,7 +152,7 @@ class CoupledEngine(BaseEngine[CoupledChains, Wanted]):
         states = group.distinct_states
         return -3, group.coupling, group.tau, len(states), b"".join(state.tobytes() for state in states)
 
-    def unknown(self, row: int, site: int, uniforms: NDArray[np.float64]) -> Iterable[Wanted]:
+    def unknown(self, row: int, step: int, site: int, uniforms: NDArray[np.float64]) -> Iterable[Wanted]:
         """See BaseEngine: the conditionals of the distinct states that are not known."""
         return [each for each in self._wanted(self.population.member(row), site, 0)
                 if self.known.get(each) is None]

@@ -34,8 +34,8 @@ from mlmglauber.models.conditionals import FILL, Conditional, Draws, Ids
 DEFERRED = 8
 """Maximum number of deferred chains that wait for a call in better precision while others can run."""
 
-Ahead = tuple[int, int, NDArray[np.float64]]
-"""A draw of a step ahead: row, site, uniforms."""
+Ahead = tuple[int, int, float, NDArray[np.float64]]
+"""A draw of a step ahead: row, site, temperature, uniforms."""
 
 
 class Engine(BaseEngine[Chain, Ahead]):
@@ -140,40 +140,51 @@ class Engine(BaseEngine[Chain, Ahead]):
         population = self.population
         return -1, float(population.tau[row]), population.ids[row, : population.length[row]].tobytes()
 
-    def unknown(self, row: int, site: int, uniforms: NDArray[np.float64]) -> Iterable[Ahead]:
+    def unknown(self, row: int, step: int, site: int, uniforms: NDArray[np.float64]) -> Iterable[Ahead]:
         """See BaseEngine."""
         population = self.population
-        key = context_key(site, float(population.tau[row]), population.ids[row, : population.length[row]])
-        return [(row, site, uniforms)] if self.cache.get(key) is None else []
+        tau = population.tau_at(row, step)
+        key = context_key(site, tau, population.ids[row, : population.length[row]])
+        return [(row, site, tau, uniforms)] if self.cache.get(key) is None else []
+
+    def change_temperatures(self, rows: Ids) -> None:
+        """See BaseEngine: what is known of a state at its old temperature goes to the cache."""
+        population = self.population
+        rows = rows[population.step[rows] >= population.turn[rows]]
+        self.leave_states(rows)
+        for row in rows.tolist():
+            population.set_temperature(row, population.member(row))
+        self.enter_states(rows)
 
     def answer(self, waiting: PlannedDraws) -> None:
         """See BaseEngine: the draws that wait, and in the same batch conditionals of steps ahead; then redraws."""
         count = len(waiting.rows)
         if count:
             population = self.population
-            draws = waiting
+            draws, taus = waiting, population.tau[waiting.rows]
             ahead = self.prefetch(waiting.rows, count)
             if ahead:
-                rows, sites, uniforms = zip(*ahead, strict=True)
+                rows, sites, more, uniforms = zip(*ahead, strict=True)
                 draws = joined([waiting, PlannedDraws(np.array(rows), np.array(sites), np.array(uniforms))])
+                taus = np.concatenate([taus, more])
             wanted = np.arange(len(draws.rows)) < count
             order = np.argsort(population.length[draws.rows], kind="stable")  # states of like length share a call
             for start in range(0, len(order), self.rows):
                 part = order[start : start + self.rows]
-                self._call(draws.at(part), wanted[part])
+                self._call(draws.at(part), taus[part], wanted[part])
         deferred = len(self._redraws.deferred)
         if deferred and (not count or deferred >= DEFERRED):
             self._redraw()
 
-    def _call(self, planned: PlannedDraws, wanted: NDArray[np.bool_]) -> None:
+    def _call(self, planned: PlannedDraws, taus: NDArray[np.float64], wanted: NDArray[np.bool_]) -> None:
         """One call of the model in its fastest precision.
 
-        wanted: (R,) the draws that chains wait for; the others are prefetched. A wanted draw is made if it is certain,
-        else its chain is deferred.
+        taus: (R,). wanted: (R,) the draws that chains wait for; the others are prefetched. A wanted draw is made if it
+        is certain, else its chain is deferred.
         """
         population, precision = self.population, self.precision
         n = int(population.length[planned.rows].max())
-        taus, uniforms = population.tau[planned.rows], planned.uniforms
+        uniforms = planned.uniforms
         precision.measure(taus.tolist())
         draws = Draws(population.ids[planned.rows, :n], planned.sites, taus, uniforms[:, 0], precision.cold(taus, 0))
         tolerance = precision.tolerances[0]

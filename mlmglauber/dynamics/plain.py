@@ -23,7 +23,7 @@ def advance(precision: Precision, chains: Sequence[Chain], rows: int = 64) -> No
         states = stack([chain.ids for chain in batch])
         sites = np.array([int(site[0]) for site, _ in plans])
         uniforms = np.array([uniform[0] for _, uniform in plans])
-        taus = np.array([chain.tau for chain in batch])
+        taus = np.array([chain.temperatures.at(chain.step + 1) for chain in batch])
         precision.measure(taus.tolist())
         members: Ids = np.arange(len(batch))
         for level, tolerance in enumerate(precision.tolerances):
