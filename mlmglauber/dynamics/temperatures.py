@@ -26,6 +26,11 @@ class Piece(NamedTuple):
     last: float
     steps: int | None
 
+    @property
+    def tau(self) -> float | None:
+        """The temperature of all its steps; None for a ramp."""
+        return self.first if self.first == self.last else None
+
     def __str__(self) -> str:
         ramp = [self.first, self.last] if self.last != self.first else [self.first]
         tau = ">".join(repr(tau).removesuffix(".0") for tau in ramp)
@@ -36,8 +41,8 @@ class Temperatures:
     """The temperatures of the steps of a chain.
 
     Step k is the update that makes the state of step k, so the first one is step 1. In a ramp of N steps from a to b
-    the j-th step has the temperature a (N - j) / (N - 1) + b (j - 1) / (N - 1), which is a at the first one and b at
-    the last. After the last piece its last temperature stays.
+    the j-th step has the temperature (a (N - j) + b (j - 1)) / (N - 1), which is a at the first one and b at the last.
+    After the last piece its last temperature stays.
 
     >>> schedule = Temperatures.parse("2>1@3,0.5@2,0.3")
     >>> [schedule.at(step) for step in range(1, 8)], str(schedule)
@@ -84,6 +89,10 @@ class Temperatures:
         """Number of steps of the pieces that have one."""
         return sum(piece.steps or 0 for piece in self.pieces)
 
+    def length(self, n: int, sweeps: int) -> int:
+        """Number of steps of all pieces; a last one without a number of steps has so many sweeps of n steps."""
+        return self.steps + (sweeps * n if self.pieces[-1].steps is None else 0)
+
     def ends(self) -> list[float]:
         """The temperatures at which pieces begin and end, each once."""
         return list(dict.fromkeys(tau for piece in self.pieces for tau in (piece.first, piece.last)))
@@ -103,8 +112,10 @@ class Temperatures:
         if piece.steps is None or piece.first == piece.last:
             return piece.last
         place = min(max(step - self._starts[number], 0), piece.steps - 1)
-        share = place / (piece.steps - 1)
-        return piece.first * (1 - share) + piece.last * share
+        left = piece.steps - 1 - place
+        if not place or not left:  # free of rounding
+            return piece.last if place else piece.first
+        return (piece.first * left + piece.last * place) / (piece.steps - 1)
 
     def until(self, step: int) -> int:
         """The last step, from `step` on, up to which the temperature does not change; NEVER where it never does."""

@@ -28,9 +28,11 @@ def model(folder):
 
 
 @pytest.mark.parametrize("options", [{}, {"tau": 0.3, "freeze": [1]}, {"tau": 2.0, "scan": "systematic"},
-                                     {"burn_in": 7}, {"every": None}, {"allow": ["a", "b"], "chains": 3}])
+                                     {"burn_in": 7}, {"every": None}, {"allow": ["a", "b"], "chains": 3},
+                                     {"schedule": "2@20,1>0.3@30,0.3"}])
 def test_a_seed_gives_the_chain_of_the_command(folder, model, options):
-    flags = {"tau": "--tau", "scan": "--scan", "burn_in": "--burn-in", "chains": "--chains"}
+    flags = {"tau": "--tau", "scan": "--scan", "burn_in": "--burn-in", "chains": "--chains",
+             "schedule": "--schedule"}
     line = " ".join(f"{flags[name]} {value}" for name, value in options.items() if name in flags)
     line += " --on-change" if "every" in options else " --every 1"
     line += " --freeze 1" if "freeze" in options else ""

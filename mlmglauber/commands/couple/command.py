@@ -10,7 +10,7 @@ from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
-from mlmglauber.commands.shared.option_types import Numbers, Real, Temperatures
+from mlmglauber.commands.shared.option_types import Numbers, Real, TemperaturesOption
 from mlmglauber.commands.shared.options import (
     dry_run_option,
     exact_option,
@@ -65,7 +65,7 @@ class Start(click.ParamType[str]):
         return str(value)
 
 
-@click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
+@click.option("-t", "--tau", type=TemperaturesOption(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several: each is run.")
 @click.option("--length", "lengths", type=Lengths(), metavar="N[,N]...",
               help="Keep the first N tokens of each text; each of several is run. Shorter texts are skipped and "

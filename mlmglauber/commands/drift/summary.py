@@ -1,8 +1,9 @@
 """The summary records of mlm-drift --summary."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from mlmglauber.commands.shared.chain_run import ChainLaw
+from mlmglauber.commands.shared.chain_run import ChainLaw, piece_fields
 from mlmglauber.commands.shared.nullable import interval_fields, optional_reason, with_reasons
 from mlmglauber.measures.drift.group_diagnostics import GroupDiagnostics
 from mlmglauber.measures.drift.hitting_times import HittingScale, HittingTimes
@@ -16,21 +17,27 @@ from mlmglauber.stream.records import Record
 def summarise(series: Sequence[DriftSeries], thresholds: Sequence[float]) -> Iterator[Record]:
     """A summary for each chain; then for each law, temperature and length; then for each law and temperature.
 
-    Groups count the first of two coupled chains: once the two have met they are the same chain.
+    Of a schedule, each piece is a chain and a temperature of its own. Groups count the first of two coupled chains:
+    once the two have met they are the same chain.
     """
     for chain in series:
         yield chain_summary(chain, thresholds)
     single = independent(series)
-    sizes = {key: len(members) for key, members in grouped(series, lambda chain: (chain.law, chain.tau, chain.n))}
-    for key, members in grouped(single, lambda chain: (chain.law, chain.tau, chain.n)):
+    sizes = {key: len(members) for key, members in grouped(series, _group)}
+    for key, members in grouped(single, _group):
         left_out = sizes[key] - len(members)
         yield group_summary(members[0], of_group(members, thresholds), left_out)
-    for _, members in grouped(single, lambda chain: (chain.law, chain.tau)):
+    for _, members in grouped(single, lambda chain: (chain.law, chain.piece, chain.tau)):
         yield temperature_summary(members[0], of_temperature(members, thresholds))
 
 
+def _group(chain: DriftSeries) -> tuple[Any, ...]:
+    return chain.law, chain.piece, chain.tau, chain.n
+
+
 def _law_fields(chain: DriftSeries) -> Record:
-    return chain.law.fields() if isinstance(chain.law, ChainLaw) else {}
+    fields = chain.law.fields() if isinstance(chain.law, ChainLaw) else {}
+    return fields if chain.piece is None else fields | piece_fields(chain.piece, chain.tau)
 
 
 def chain_summary(chain: DriftSeries, thresholds: Sequence[float]) -> Record:

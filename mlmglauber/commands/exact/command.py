@@ -10,7 +10,7 @@ from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
-from mlmglauber.commands.shared.option_types import Real, Sites, Temperatures
+from mlmglauber.commands.shared.option_types import Real, Sites, TemperaturesOption
 from mlmglauber.commands.shared.options import TABLE_FORMS, model_options, table_options, text_options
 from mlmglauber.commands.shared.table_output import write_tables
 from mlmglauber.stream.errors import RecordError
@@ -38,7 +38,7 @@ GROUPS = (
 )
 
 
-@click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
+@click.option("-t", "--tau", type=TemperaturesOption(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several.")
 @click.option("--allow", "vocab", cls=AliasedOption, aliases=["--vocab"], metavar="WORD[,WORD]...",
               help="Restrict each free site to these tokens, each one piece of the vocabulary.")

@@ -147,6 +147,8 @@ def _other_law(run: ChainRun, space: Restriction, models: ChainModels) -> str | 
     """Why a run may have another law than the restriction, though its states lie in it; None if it has the same."""
     if not run.known:
         return "no run record before the states: their model, scan, --allow and --freeze are not known"
+    if run.law.schedule is not None:
+        return f"run {run.run} changes its temperature; sample with --tau"
     allowed = np.flatnonzero(models.of(run).allowed)
     if run.free_sites(len(space.text)) != tuple(space.sites):
         return f"run {run.run} draws at other sites than the free ones; sample with the same --freeze"

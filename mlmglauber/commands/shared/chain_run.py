@@ -1,12 +1,15 @@
 """Reads from a run record how the chains were made whose states follow it, for every command that reads states.
 
 The law of a chain is its model, the tokens that may be drawn (--allow), the sites that stay fixed (--freeze), its scan
-and its temperature. Whatever is measured on a chain is measured under that law, and only chains of one law are pooled.
+and its temperature, or the schedule of several (--schedule). Whatever is measured on a chain is measured under that
+law, and only chains of one law are pooled.
 """
 
+from functools import lru_cache
 from math import isfinite
 from typing import NamedTuple
 
+from mlmglauber.dynamics.temperatures import Temperatures
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.json_values import as_json
 from mlmglauber.stream.records import Record
@@ -22,7 +25,8 @@ class ChainLaw(NamedTuple):
 
     model, hash, revision: of the model. precision: number format of the conditionals that define the chains, which
     --exact makes better than that of the model. init: what the chains start from. allow: the words that may be drawn,
-    sorted. freeze: the sites that stay fixed. All None, or empty, where no run record came before the states.
+    sorted. freeze: the sites that stay fixed. schedule: the temperatures by steps. All None, or empty,
+    where no run record came before the states.
     """
 
     model: str | None = None
@@ -33,20 +37,32 @@ class ChainLaw(NamedTuple):
     init: str | None = None
     allow: tuple[str, ...] | None = None
     freeze: tuple[int, ...] = ()
+    schedule: str | None = None
 
     def fields(self) -> Record:
-        """Its fields in a summary record; `allow` and `freeze` only if the run had them."""
+        """Its fields in a summary record; `allow`, `freeze` and `schedule` only if the run had them."""
         if self == UNKNOWN:
             return {"model": None, "model_reason": "no run record"}
         fields: Record = {"model": self.model}
         fields |= {name: value for name, value in (("hash", self.hash), ("revision", self.revision),
                                                  ("precision", self.precision)) if value is not None}
-        return fields | {"scan": self.scan, "init": self.init, **self.restrictions()}
+        schedule = {} if self.schedule is None else {"schedule": self.schedule}
+        return fields | {"scan": self.scan, "init": self.init, **self.restrictions(), **schedule}
+
+    @property
+    def temperatures(self) -> Temperatures | None:
+        """The schedule; None for chains of one temperature."""
+        return None if self.schedule is None else _schedule(self.schedule)
 
     def restrictions(self) -> Record:
         """The fields `allow` and `freeze`, if the run had them."""
         return {**({} if self.allow is None else {"allow": ",".join(self.allow)}),
                 **({"freeze": list(self.freeze)} if self.freeze else {})}
+
+
+def piece_fields(piece: int, tau: float | None) -> Record:
+    """The fields of a piece of a schedule in a record; tau: None for a ramp."""
+    return {"piece": piece} | ({"tau_reason": "it changes along the ramp"} if tau is None else {})
 
 
 UNKNOWN = ChainLaw()
@@ -82,6 +98,14 @@ class ChainRun(NamedTuple):
         return None if tau is None else float(tau)
 
 
+def check_same_tau(record: Record, tau: float | None) -> None:
+    """RecordError for a later state of a chain at another temperature than the first one, without a schedule."""
+    now = record.get("tau")
+    if now is not None and tau is not None and now != tau:
+        raise RecordError(f"the chain goes from tau {as_json(tau)} to {as_json(now)}, but no run record with a "
+                          "schedule came before it; give the records as mlm-sample wrote them")
+
+
 NO_RUN = ChainRun(None, UNKNOWN, None, None, known=False)
 
 
@@ -115,16 +139,31 @@ def _chain_run(record: Record) -> ChainRun:
     allow, freeze, tau = options.get("allow"), options.get("freeze") or [], record.get("tau")
     scan, init = options.get("scan", "random"), options.get("init", "text")
     start = options.get("start")  # of mlm-couple
+    schedule = options.get("schedule")
     precision = record.get("precision", record.get("dtype"))
     model, digest, revision, _ = names = [*(record.get(name) for name in ("model", "hash", "revision")), precision]
-    if not (all(name is None or isinstance(name, str) for name in (*names, allow, start)) and scan in SCANS
+    if not (all(name is None or isinstance(name, str) for name in (*names, allow, start, schedule)) and scan in SCANS
             and init in INITS and type(freeze) is list and all(type(site) is int and site >= 0 for site in freeze)
-            and (tau is None or type(tau) in (int, float))):
-        raise RecordError(f"the run record of {record['run']!r} has a model, tau, allow, freeze, scan or init that "
-                          "mlm-sample does not write; give the records as mlm-sample wrote them")
+            and (tau is None or type(tau) in (int, float)) and _is_schedule(schedule)):
+        raise RecordError(f"the run record of {record['run']!r} has a model, tau, schedule, allow, freeze, scan or "
+                          "init that mlm-sample does not write; give the records as mlm-sample wrote them")
     words = None if allow is None else tuple(sorted(map(str.strip, allow.split(","))))
-    law = ChainLaw(model, digest, revision, precision, scan, start or init, words, tuple(sorted(set(freeze))))
+    law = ChainLaw(model, digest, revision, precision, scan, start or init, words, tuple(sorted(set(freeze))),
+                   schedule)
     shows_all = None
     if record["command"] == "mlm-sample":
         shows_all = bool(options.get("on_change")) or options.get("every") == 1
     return ChainRun(record["run"], law, tau, shows_all, known=True)
+
+
+@lru_cache
+def _schedule(text: str) -> Temperatures:
+    return Temperatures.parse(text)
+
+
+def _is_schedule(text: str | None) -> bool:
+    try:
+        _schedule(text or "1")
+    except ValueError:
+        return False
+    return True

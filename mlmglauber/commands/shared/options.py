@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import click
 
@@ -25,12 +25,20 @@ MODEL_OPTIONS = ("model", "dtype", "batch_size", "device", "revision", "trust_re
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The values of a command's own options, by the names that click gives them."""
+    """The values of a command's own options, by the names that click gives them.
+
+    RECORDED_IF_GIVEN: options that a run record holds only where they are given; records of other runs stay what they
+    were before these options existed.
+    """
+
+    RECORDED_IF_GIVEN: ClassVar[frozenset[str]] = frozenset()
 
     def recorded(self, *left_out: str) -> dict[str, Any]:
         """The values by name, sorted, without those in `left_out`: the options as a run record holds them."""
         names = sorted({field.name for field in fields(self)}.difference(left_out))
-        return {name: getattr(self, name) for name in names}
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items()
+                if value is not None or name not in self.RECORDED_IF_GIVEN}
 
     def shown_output(self, output: BufferedOutput, named: bool, color: bool) -> Output:
         """Where the records go: the output, or one that shows them on a terminal. named: whether -o was given."""
@@ -80,6 +88,11 @@ class ChainOptions(ModelOptions):
     resume: str | None
     exact: bool
     table: str
+
+    @property
+    def taus(self) -> list[float]:
+        """Temperatures at which the precision of the model is measured."""
+        return self.tau
 
     @property
     def opening(self) -> dict[str, Any]:

@@ -193,7 +193,7 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
         if options.allow is not None:
             model = RestrictedModel(model, tokens_of(model, options.allow, "--allow"))
         self.engine = Engine(model, memory=options.cache_mb << 20)
-        self.engine.precision.measure(options.tau)
+        self.engine.precision.measure(options.taus)
         self.model = model
         return model, model.describe()
 

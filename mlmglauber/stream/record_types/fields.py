@@ -141,6 +141,9 @@ class OfChains(TypedDict):
     init: NotRequired[str | None]
     allow: NotRequired[str]
     freeze: NotRequired[Counts]
+    schedule: NotRequired[str]
+    piece: NotRequired[Count]
+    tau_reason: NotRequired[str]
 
 
 class OfChain(OfChains):
