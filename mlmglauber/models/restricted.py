@@ -85,6 +85,20 @@ class RestrictedModel(TextModel):
         return self.base.describe() | {"banned": int((~self.allowed).sum())}
 
 
+def restricted(model: TextModel, allowed: Sequence[int] | None, banned: Sequence[int] = ()) -> TextModel:
+    """The model over the allowed tokens, None for all, without the banned ones; the model itself where that is all.
+
+    UsageError where no token is left.
+    """
+    if allowed is None and not len(banned):
+        return model
+    kept = np.flatnonzero(model.allowed) if allowed is None else np.array(sorted(set(allowed)), dtype=np.int64)
+    kept = np.setdiff1d(kept, np.asarray(banned, dtype=np.int64))
+    if not len(kept):
+        raise UsageError("every token that may be drawn is banned; ban fewer")
+    return RestrictedModel(model, kept.tolist())
+
+
 def tokens_of(model: TextModel, words: str, option: str) -> list[int]:
     """The tokens of comma-separated words, the value of an option; UsageError for a word of several tokens."""
     tokens: dict[int, str] = {}

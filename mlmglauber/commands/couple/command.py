@@ -21,6 +21,7 @@ from mlmglauber.commands.shared.options import (
     text_options,
 )
 from mlmglauber.commands.shared.spread.plan import Spread
+from mlmglauber.commands.shared.word_lists import word_file_options
 
 DESCRIPTION = (
     "Run pairs of coupled Glauber chains, with the same sites and coupled tokens, until they meet.\n\n"
@@ -35,7 +36,8 @@ EXAMPLES = """\
   mlm-couple --start perturb:1 --resume damage.jsonl passages.txt"""
 
 GROUPS = (
-    Group("Chains", "tau length start pairs lag max-steps seed", "horizon burn-in coupling replicas allow cache-mb"),
+    Group("Chains", "tau length start pairs lag max-steps seed",
+          "horizon burn-in coupling replicas allow allow-file ban-file cache-mb"),
     Group("Output", "resume", "every budget eps"),
 )
 
@@ -93,6 +95,7 @@ class Start(click.ParamType[str]):
               help="Also write the states of both chains every N steps, to the end, even after they have met.")
 @click.option("--allow", metavar="WORD[,WORD]...",
               help="Draw only these tokens, each one piece of the vocabulary; their probabilities are renormalised.")
+@word_file_options
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed; drawn and recorded when absent.")
 @click.option("--cache-mb", type=click.IntRange(0), default=256, show_default=True, metavar="MB",
               help="Memory for the cache of conditionals.")

@@ -13,6 +13,7 @@ from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Real, Sites, TemperaturesOption
 from mlmglauber.commands.shared.options import TABLE_FORMS, model_options, table_options, text_options
 from mlmglauber.commands.shared.table_output import write_tables
+from mlmglauber.commands.shared.word_lists import restricted_model, word_file_options
 from mlmglauber.stream.errors import RecordError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ EXAMPLES = """\
   mlm-exact --allow "a,b,c" --compare chains.jsonl texts.txt"""
 
 GROUPS = (
-    Group("Chain", "tau allow top sites length", "max-states"),
+    Group("Chain", "tau allow top sites length", "allow-file ban-file max-states"),
     Group("Output", "likeliest compare", "matrix eps"),
 )
 
@@ -42,6 +43,7 @@ GROUPS = (
               help="Temperature, or several.")
 @click.option("--allow", "vocab", cls=AliasedOption, aliases=["--vocab"], metavar="WORD[,WORD]...",
               help="Restrict each free site to these tokens, each one piece of the vocabulary.")
+@word_file_options
 @click.option("--top", type=click.IntRange(1), metavar="M",
               help="Restrict each free site to its M likeliest tokens given the rest of the text, including its own "
                    "token.")
@@ -65,8 +67,8 @@ GROUPS = (
 @model_options
 def exact(io: Filter, options: ExactOptions) -> None:
     """Solve one text after the other: its conditionals, then its chain at each temperature."""
-    if (options.vocab is None) == (options.top is None):
-        raise click.UsageError("give either --allow or --top")
+    if (options.vocab is None and options.allow_file is None) == (options.top is None):
+        raise click.UsageError("give either --allow or --top; --allow-file stands for --allow")
     from mlmglauber.commands.exact.records import Sampled, records
     from mlmglauber.commands.shared.inputs import Inputs
     from mlmglauber.models.opening import open_model
@@ -95,7 +97,6 @@ def _restriction(inputs: "Inputs", options: ExactOptions, text: "Input") -> "Res
     import numpy as np
 
     from mlmglauber.measures.exact.restriction import Restriction, likeliest
-    from mlmglauber.models.restricted import tokens_of
 
     n = len(text.ids)
     assert inputs.model is not None
@@ -104,11 +105,12 @@ def _restriction(inputs: "Inputs", options: ExactOptions, text: "Input") -> "Res
     if sites[-1] >= n:
         raise RecordError(f"--sites names site {sites[-1]}, but the text has sites 0 to {n - 1} only; leave it out")
     ids = np.array(text.ids)
-    if options.vocab is not None:
-        choices = [tokens_of(inputs.model, options.vocab, "--allow")] * len(sites)
+    if options.top is None:
+        model = restricted_model(inputs.model, options.vocab, options.allow_file, options.ban_file)
+        choices = [np.flatnonzero(model.allowed).tolist()] * len(sites)
     else:
-        assert options.top is not None
-        choices = likeliest(text.model, ids, sites, options.top)
+        model = restricted_model(text.model, None, None, options.ban_file)
+        choices = likeliest(model, ids, sites, options.top)
     space = Restriction(ids, sites, choices)
     if space.states > options.max_states:
         raise RecordError(f"the text has {space.states} states ({' x '.join(map(str, space.shape))}), --max-states "

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.commands.influence.options import InfluenceOptions
-from mlmglauber.commands.influence.records import InfluenceTally, allowed_field, context_fields
+from mlmglauber.commands.influence.records import InfluenceTally, context_fields
 from mlmglauber.commands.shared.dry_run import Bounds, MeasuredOutput, Timing, write_estimate
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, text_exact
@@ -125,7 +125,7 @@ class InfluenceRun:
                 continue
             state = margins(base, ids[sites], tau, int(model.allowed.sum()))
             record: Record = {"type": "influence", "run": self.inputs.run, "id": text.name, "tau": tau, "n": len(ids),
-                              **allowed_field(text.chain.law.allow)}
+                              **text.chain.law.vocabulary()}
             record |= context_fields(options, taus, sites, compared, k, self.head, state)
             if options.matrix:
                 record |= {"ids": text.ids, "pieces": model.pieces(text.ids)}

@@ -22,6 +22,7 @@ from mlmglauber.commands.shared.options import (
     text_options,
 )
 from mlmglauber.commands.shared.spread.plan import Spread
+from mlmglauber.commands.shared.word_lists import word_file_options
 
 DESCRIPTION = (
     "Run Glauber chains from texts: pick a site, mask it, redraw its token from a masked language model, repeat.\n\n"
@@ -36,7 +37,8 @@ EXAMPLES = """\
   mlm-sample --on-change --steps 100000 --resume chain.jsonl passages.txt"""
 
 GROUPS = (
-    Group("Chain", "tau steps sweeps chains length seed", "schedule scan start burn-in freeze allow engine cache-mb"),
+    Group("Chain", "tau steps sweeps chains length seed",
+          "schedule scan start burn-in freeze allow allow-file ban-file engine cache-mb"),
     Group("Output", "every on-change resume", "pll json from-run check"),
 )
 
@@ -69,6 +71,7 @@ GROUPS = (
 @click.option("--freeze", type=Sites(), metavar="SITES", help="Sites that stay fixed, from 0 on, as in 0,3,5-7.")
 @click.option("--allow", metavar="WORD[,WORD]...",
               help="Draw only these tokens, each one piece of the vocabulary; their probabilities are renormalised.")
+@word_file_options
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed; drawn and recorded when absent.")
 @click.option("--engine", type=click.Choice(["fast", "plain"]), default="fast", show_default=True,
               help="plain, the reference, computes every step anew; the states are the same.")
@@ -99,7 +102,7 @@ def sample(io: Filter, options: SampleOptions) -> None:
         from mlmglauber.commands.sample.rerun import read_recorded_run
 
         recorded = read_recorded_run(options.from_run)
-        options = replace(options, **recorded.options)
+        options = replace(options, **recorded.options).with_files_read()
     options = _checked(io, options)
     if io.dry_run:
         from mlmglauber.commands.shared.dry_chains import write_run_estimate

@@ -22,7 +22,7 @@ class SampleOptions(ChainOptions):
     With a schedule both may be None: see last_step.
     """
 
-    RECORDED_IF_GIVEN: ClassVar[frozenset[str]] = frozenset({"schedule"})
+    RECORDED_IF_GIVEN: ClassVar[frozenset[str]] = ChainOptions.RECORDED_IF_GIVEN | {"schedule"}
     schedule: str | None
     steps: int | None
     sweeps: int | None

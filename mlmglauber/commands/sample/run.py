@@ -1,6 +1,7 @@
 """A run of Glauber chains: the texts that mlm-sample reads become chains, their steps become state records."""
 
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 
@@ -68,10 +69,12 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
         heads = []
         for tau in options.tau if options.schedule is None else [options.schedule]:
             # The first record is part of the run id: two inputs with one seed are two runs.
-            names = [self.seed, tau, options.scan, options.init, options.length, options.freeze,
+            names: list[Any] = [self.seed, tau, options.scan, options.init, options.length, options.freeze,
                      self.io.first or first]
             if options.allow is not None:
                 names.append(options.allow)
+            names += [[name, list(words.words)] for name, words in
+                      (("allow_file", options.allow_file), ("ban_file", options.ban_file)) if words is not None]
             self.runs.append(chain_run_id(described, names))
             heads.append({"type": "run", "schema": SCHEMA, "run": self.runs[-1], "command": "mlm-sample",
                           "seed": self.seed, **_temperature_fields(tau), **described,

@@ -2,8 +2,8 @@
 
 from mlmglauber.commands.shared.chain_run import ChainLaw, ChainRun
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.word_lists import read_words, restricted_model
 from mlmglauber.models.conditionals import TextModel
-from mlmglauber.models.restricted import RestrictedModel, tokens_of
 from mlmglauber.stream.errors import UsageError
 
 
@@ -29,10 +29,9 @@ class ChainModels:
 
     def _restricted(self, run: ChainRun) -> TextModel:
         self.check(run)
-        if run.law.allow is None:
-            return self.model
-        tokens = tokens_of(self.model, ",".join(run.law.allow), f"--allow of run {run.run}")
-        return RestrictedModel(self.model, tokens)
+        allowed = read_words(run.law.allow, f"--allow of run {run.run}")
+        banned = read_words(run.law.ban or None, f"--ban-file of run {run.run}")
+        return restricted_model(self.model, None, allowed, banned)
 
     def check(self, run: ChainRun) -> None:
         """UsageError for chains of another model; a warning for chains of another precision."""

@@ -5,13 +5,15 @@ and its temperature, or the schedule of several (--schedule). Whatever is measur
 law, and only chains of one law are pooled.
 """
 
+import hashlib
+from collections.abc import Sequence
 from functools import lru_cache
 from math import isfinite
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mlmglauber.dynamics.temperatures import Temperatures
 from mlmglauber.stream.errors import RecordError
-from mlmglauber.stream.json_values import as_json
+from mlmglauber.stream.json_values import as_json, to_line
 from mlmglauber.stream.records import Record
 
 SCANS = ("random", "permutation", "systematic")
@@ -25,8 +27,8 @@ class ChainLaw(NamedTuple):
 
     model, hash, revision: of the model. precision: number format of the conditionals that define the chains, which
     --exact makes better than that of the model. init: what the chains start from. allow: the words that may be drawn,
-    sorted. freeze: the sites that stay fixed. schedule: the temperatures by steps. All None, or empty,
-    where no run record came before the states.
+    sorted. ban: those that may not, sorted. freeze: the sites that stay fixed. schedule: the temperatures by steps. All
+    None, or empty, where no run record came before the states.
     """
 
     model: str | None = None
@@ -36,6 +38,7 @@ class ChainLaw(NamedTuple):
     scan: str | None = None
     init: str | None = None
     allow: tuple[str, ...] | None = None
+    ban: tuple[str, ...] = ()
     freeze: tuple[int, ...] = ()
     schedule: str | None = None
 
@@ -55,9 +58,29 @@ class ChainLaw(NamedTuple):
         return None if self.schedule is None else _schedule(self.schedule)
 
     def restrictions(self) -> Record:
-        """The fields `allow` and `freeze`, if the run had them."""
-        return {**({} if self.allow is None else {"allow": ",".join(self.allow)}),
-                **({"freeze": list(self.freeze)} if self.freeze else {})}
+        """The fields `allow`, `ban` and `freeze`, if the run had them."""
+        return self.vocabulary() | ({"freeze": list(self.freeze)} if self.freeze else {})
+
+    def vocabulary(self) -> Record:
+        """The fields `allow` and `ban`, if the run had them."""
+        return {**({} if self.allow is None else {"allow": listed(self.allow)}),
+                **({"ban": listed(self.ban)} if self.ban else {})}
+
+
+LISTED = 20
+"""Maximum number of words that a summary lists."""
+
+
+def listed(words: Sequence[str]) -> str:
+    """Words with commas between; of a long list the first ones, their number, and a digest of all.
+
+    >>> listed(["a", "b"]), listed([f"w{k}" for k in range(10, 99)])[-38:]
+    ('a,b', ',w28,w29 and 69 more (digest c5faa4c6)')
+    """
+    if len(words) <= LISTED:
+        return ",".join(words)
+    digest = hashlib.blake2b(to_line(list(words)), digest_size=4).hexdigest()
+    return f"{','.join(words[:LISTED])} and {len(words) - LISTED} more (digest {digest})"
 
 
 def piece_fields(piece: int, tau: float | None) -> Record:
@@ -144,16 +167,24 @@ def _chain_run(record: Record) -> ChainRun:
     model, digest, revision, _ = names = [*(record.get(name) for name in ("model", "hash", "revision")), precision]
     if not (all(name is None or isinstance(name, str) for name in (*names, allow, start, schedule)) and scan in SCANS
             and init in INITS and type(freeze) is list and all(type(site) is int and site >= 0 for site in freeze)
-            and (tau is None or type(tau) in (int, float)) and _is_schedule(schedule)):
+            and (tau is None or type(tau) in (int, float)) and _is_schedule(schedule)
+            and all(_are_words(options.get(name)) for name in ("allow_file", "ban_file"))):
         raise RecordError(f"the run record of {record['run']!r} has a model, tau, schedule, allow, freeze, scan or "
                           "init that mlm-sample does not write; give the records as mlm-sample wrote them")
-    words = None if allow is None else tuple(sorted(map(str.strip, allow.split(","))))
-    law = ChainLaw(model, digest, revision, precision, scan, start or init, words, tuple(sorted(set(freeze))),
-                   schedule)
+    words: list[str] | None = None if allow is None else list(map(str.strip, allow.split(",")))
+    if options.get("allow_file") is not None:
+        words = [*(words or []), *options["allow_file"]]
+    law = ChainLaw(model, digest, revision, precision, scan, start or init,
+                   None if words is None else tuple(sorted(set(words))),
+                   tuple(sorted(set(options.get("ban_file") or []))), tuple(sorted(set(freeze))), schedule)
     shows_all = None
     if record["command"] == "mlm-sample":
         shows_all = bool(options.get("on_change")) or options.get("every") == 1
     return ChainRun(record["run"], law, tau, shows_all, known=True)
+
+
+def _are_words(value: Any) -> bool:
+    return value is None or (type(value) is list and all(isinstance(word, str) for word in value))
 
 
 @lru_cache

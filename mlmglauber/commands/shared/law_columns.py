@@ -21,4 +21,5 @@ def law_columns(summary: Callable[[Any], Record]) -> tuple[Column, ...]:
 def _law(row: Record) -> str:
     parts = [] if row.get("scan") in (None, "random") else [f"{row['scan']} scan"]
     parts += [] if row.get("init") in (None, "text") else [f"start {row['init']}"]
-    return ", ".join(parts + [f"{key} {row[key]}" for key in ("allow", "freeze", "schedule", "piece") if key in row])
+    names = ("allow", "ban", "freeze", "schedule", "piece")
+    return ", ".join(parts + [f"{key} {row[key]}" for key in names if key in row])

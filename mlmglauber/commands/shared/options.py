@@ -2,12 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import click
 
 from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.option_types import BatchSizeOption, Shard
+from mlmglauber.commands.shared.word_lists import WordList, with_words
 from mlmglauber.models.batch_size import Rows
 from mlmglauber.models.checkpoint import DTYPES
 from mlmglauber.stream.formats import FORMATS, Reading
@@ -37,8 +38,13 @@ class Options:
         """The values by name, sorted, without those in `left_out`: the options as a run record holds them."""
         names = sorted({field.name for field in fields(self)}.difference(left_out))
         values = {name: getattr(self, name) for name in names}
+        values = {name: list(value.words) if isinstance(value, WordList) else value for name, value in values.items()}
         return {name: value for name, value in values.items()
                 if value is not None or name not in self.RECORDED_IF_GIVEN}
+
+    def with_files_read(self) -> Self:
+        """The options with the words of the files that they name in the place of the names."""
+        return self
 
     def shown_output(self, output: BufferedOutput, named: bool, color: bool) -> Output:
         """Where the records go: the output, or one that shows them on a terminal. named: whether -o was given."""
@@ -81,13 +87,20 @@ class TextOptions(ModelOptions):
 class ChainOptions(ModelOptions):
     """Options that mlm-sample and mlm-couple share: those of a run of chains that --resume can continue."""
 
+    RECORDED_IF_GIVEN: ClassVar[frozenset[str]] = frozenset({"allow_file", "ban_file"})
     tau: list[float]
     allow: str | None
+    allow_file: WordList | None
+    ban_file: WordList | None
     seed: int | None
     cache_mb: int
     resume: str | None
     exact: bool
     table: str
+
+    def with_files_read(self) -> Self:
+        """See Options."""
+        return with_words(self)
 
     @property
     def taus(self) -> list[float]:

@@ -12,11 +12,11 @@ from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import TEXTS, report_checks, size_of
 from mlmglauber.commands.shared.options import TABLE_FORMS, ChainOptions
 from mlmglauber.commands.shared.progress import Progress, Reach
+from mlmglauber.commands.shared.word_lists import restricted_model
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.randomness import drawn_seed
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model
-from mlmglauber.models.restricted import RestrictedModel, tokens_of
 from mlmglauber.stream import resume
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import AppendingOutput, InOrder, Output, Sink
@@ -190,8 +190,7 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
         opening = {"exact_width": exact_width, **options.opening}
         model: TextModel = self.io.once(("model", options.model, *opening.values()),
                                         lambda: open_model(options.model, **opening))
-        if options.allow is not None:
-            model = RestrictedModel(model, tokens_of(model, options.allow, "--allow"))
+        model = restricted_model(model, options.allow, options.allow_file, options.ban_file)
         self.engine = Engine(model, memory=options.cache_mb << 20)
         self.engine.precision.measure(options.taus)
         self.model = model

@@ -76,7 +76,7 @@ class FindRun:
         for text in batch:
             with self.io.guard(text.place):
                 text.frozen(None)
-                law = ChainLaw(allow=text.chain.law.allow, freeze=text.chain.law.freeze)
+                law = ChainLaw(allow=text.chain.law.allow, ban=text.chain.law.ban, freeze=text.chain.law.freeze)
                 groups.setdefault(law, []).append(text)
         return groups
 
@@ -86,7 +86,7 @@ class FindRun:
         if ending.kind == "unfinished":
             self.unfinished += 1
             return
-        law = ChainLaw(allow=text.chain.law.allow, freeze=text.chain.law.freeze)
+        law = ChainLaw(allow=text.chain.law.allow, ban=text.chain.law.ban, freeze=text.chain.law.freeze)
         key = law, tuple(state.tobytes() for state in ending.states)
         attractor = self.attractors.setdefault(key, _Attractor(ending, text))
         attractor.starts.append(text.name)

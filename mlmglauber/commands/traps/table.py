@@ -77,7 +77,8 @@ TABLES = (CHAINS, SLOWNESS, ATTRACTORS)
 def law(row: Record) -> str:
     """What distinguishes a row's chains besides model, temperature and length."""
     parts = [row.get("precision"), row.get("hash"), row.get("scan"), row.get("init")]
-    parts += [f"{key} {row[key]}" for key in ("allow", "freeze", "schedule", "piece") if row.get(key) not in (None, [])]
+    names = ("allow", "ban", "freeze", "schedule", "piece")
+    parts += [f"{key} {row[key]}" for key in names if row.get(key) not in (None, [])]
     return " ".join(str(part) for part in parts if part) or NOTHING
 
 

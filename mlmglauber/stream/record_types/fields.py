@@ -140,6 +140,7 @@ class OfChains(TypedDict):
     scan: NotRequired[str | None]
     init: NotRequired[str | None]
     allow: NotRequired[str]
+    ban: NotRequired[str]
     freeze: NotRequired[Counts]
     schedule: NotRequired[str]
     piece: NotRequired[Count]

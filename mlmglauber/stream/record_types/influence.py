@@ -47,6 +47,7 @@ class Influences(TypedDict):
     certified_alpha: Annotated[NonNegativeOrNull, reason("certified_reason")]
     certified_tmix: Annotated[CountOrNull, reason("certified_reason")]
     allow: NotRequired[str]
+    ban: NotRequired[str]
     matrix: NotRequired[list[list[Share]]]
     oscillations: NotRequired[list[list[NonNegativeOrNull]]]
 
@@ -97,6 +98,7 @@ class InfluencesOfLength(TypedDict):
     n: CountOrNull
     estimate: Literal["lower"]
     allow: NotRequired[str]
+    ban: NotRequired[str]
     sites: Counts
     draw: str
     crossing: Annotated[dict[str, Any] | None, reason("crossing_reason")]

@@ -111,6 +111,7 @@ class TrapRecord(TypedDict):
     basin: NotRequired[TrapBasinFields]
     support: NotRequired[Annotated[list[list[float | None]] | None, reason("support_reason")]]
     allow: NotRequired[str]
+    ban: NotRequired[str]
     freeze: NotRequired[Counts]
     ratio_steps: NotRequired[Count]
     ratio_exits: NotRequired[Count]
