@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.dynamics.chain import Chain, OutputSchedule, scan_sites
+from mlmglauber.dynamics.chain import NO_CHOICES, Chain, Choices, OutputSchedule, choices_key, scan_sites
 from mlmglauber.dynamics.coupling import TRIALS, exponentials
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.models.conditionals import Ids
@@ -21,10 +21,11 @@ class Snapshot(NamedTuple):
     states: tuple[Ids, ...]
 
 
-def lead_in(ids: Sequence[int], steps: int, *, tau: float, seed: int, record: str, number: int) -> Chain:
+def lead_in(ids: Sequence[int], steps: int, *, tau: float, seed: int, record: str, number: int,
+            choices: Choices = NO_CHOICES) -> Chain:
     """A chain that runs so many steps by itself before it joins a group. For the other arguments see Chain."""
     return Chain(ids, tau=tau, seed=seed, record=record, number=number,
-                 schedule=OutputSchedule(steps, 1, burn_in=steps))
+                 schedule=OutputSchedule(steps, 1, burn_in=steps), choices=choices)
 
 
 def lead_in_record(n: int, replica: int, name: str) -> str:
@@ -38,7 +39,7 @@ class CoupledChains:
     chains: each first runs by itself to its own horizon (see `lead_in`): a burn-in, or the lead of lag steps of the
     first one. steps: maximum number of joint steps. seed, record, number: the name of the random streams. coupling:
     see coupling.coupled. vocab: number of tokens. lag: the first chain's lead; recorded here, not run. emit: keep all
-    states in `snapshots` after each `emit` joint steps, and go on after the meeting to the end.
+    states in `snapshots` after each `emit` joint steps, and go on after the meeting to the end. choices: see Choices.
 
     step: number of joint steps made. horizon: the joint step at which the group stops for now. meeting: the number of
     joint steps until all chains agree everywhere, None as long as they do not; with a lag it is at least 1, as is
@@ -49,8 +50,9 @@ class CoupledChains:
     """
 
     def __init__(self, chains: Sequence[Chain], *, tau: float, seed: int, record: str, number: int, coupling: str,
-                 steps: int, vocab: int, lag: int = 0, emit: int = 0) -> None:
+                 steps: int, vocab: int, lag: int = 0, emit: int = 0, choices: Choices = NO_CHOICES) -> None:
         self.chains, self.tau, self.coupling, self.lag, self.emit = chains, tau, coupling, lag, emit
+        self.choices, self.choices_key = choices, choices_key(choices)
         self.step, self.last, self.horizon = 0, steps, steps
         self.sites = len(chains[0].ids)
         """Number of sites n of a state."""
@@ -159,7 +161,8 @@ class CoupledChains:
 
 
 def coupled_chains(starts: Sequence[Sequence[int]], *, name: str, number: int, tau: float, seed: int, coupling: str,
-                   steps: int, vocab: int, lag: int = 0, emit: int = 0, burn_in: int = 0) -> CoupledChains:
+                   steps: int, vocab: int, lag: int = 0, emit: int = 0, burn_in: int = 0,
+                   choices: Choices = NO_CHOICES) -> CoupledChains:
     """A group of chains from R starts of n sites: each runs the burn-in by itself, and the first one also the lag.
 
     name, number: those of the group, from which its random streams and those of its chains are named. For the other
@@ -167,6 +170,7 @@ def coupled_chains(starts: Sequence[Sequence[int]], *, name: str, number: int, t
     """
     n = len(starts[0])
     chains = [lead_in(ids, burn_in + (lag if replica == 0 else 0), tau=tau, seed=seed,
-                      record=lead_in_record(n, replica, name), number=number) for replica, ids in enumerate(starts)]
+                      record=lead_in_record(n, replica, name), number=number, choices=choices)
+              for replica, ids in enumerate(starts)]
     return CoupledChains(chains, tau=tau, seed=seed, record=f"{n}:{name}", number=number, coupling=coupling,
-                         steps=steps, vocab=vocab, lag=lag, emit=emit)
+                         steps=steps, vocab=vocab, lag=lag, emit=emit, choices=choices)

@@ -28,7 +28,9 @@ def advance(precision: Precision, chains: Sequence[Chain], rows: int = 64) -> No
         members: Ids = np.arange(len(batch))
         for level, tolerance in enumerate(precision.tolerances):
             cold = precision.cold(taus[members], level)
-            draws = Draws(states[members], sites[members], taus[members], uniforms[members, 0], cold)
+            only = tuple(batch[k].choices.get(int(sites[k])) for k in members.tolist())
+            draws = Draws(states[members], sites[members], taus[members], uniforms[members, 0], cold,
+                          only if any(tokens is not None for tokens in only) else None)
             drawn = draw(precision.conditional.weigh(draws, level), uniforms[members], taus[members], cold, tolerance)
             for k, member in enumerate(members.tolist()):
                 if not drawn.finite[k]:

@@ -205,6 +205,8 @@ class ChainPopulation(Population[Chain]):
     burn_in: Ids
     on_change: NDArray[np.bool_]
     """Whether each state that differs from the one before is emitted."""
+    restricted = False
+    """Whether a chain may draw only some tokens at some sites."""
 
     def __init__(self) -> None:
         super().__init__(words=2)
@@ -224,7 +226,12 @@ class ChainPopulation(Population[Chain]):
         self.burn_in[row], self.on_change[row] = member.schedule.burn_in, member.schedule.every == 0
         self.set_temperature(row, member)
         self.scheduled = self.scheduled or not member.temperatures.is_constant
+        self.restricted = self.restricted or bool(member.choices)
         return row
+
+    def only(self, row: int, site: int) -> Ids | None:
+        """The tokens that a chain may draw at a site, None for all."""
+        return self.member(row).choices.get(site) if self.restricted else None
 
     def set_temperature(self, row: int, chain: Chain) -> None:
         """Set the temperature of a chain's next step, and the step after which it changes."""

@@ -20,7 +20,8 @@ class Draws(NamedTuple):
     """B draws, one from each of B conditionals.
 
     ids: (B, n) states, shorter ones filled up with FILL. sites: (B,) one site per state. taus: (B,) temperatures.
-    uniforms: (B,) the first uniform of each draw. cold: (B,) True where the argmax is taken instead of a draw.
+    uniforms: (B,) the first uniform of each draw. cold: (B,) True where the argmax is taken instead of a draw. only:
+    for each draw the tokens that it may give, ascending, None for all; None where no draw is restricted.
     """
 
     ids: Ids
@@ -28,6 +29,7 @@ class Draws(NamedTuple):
     taus: NDArray[np.float64]
     uniforms: NDArray[np.float64]
     cold: NDArray[np.bool_]
+    only: tuple[Ids | None, ...] | None = None
 
     @property
     def old(self) -> Ids:
@@ -44,6 +46,21 @@ def stack(states: Sequence[Ids]) -> Ids:
     for row, ids in zip(rows, states, strict=True):
         row[: len(ids)] = ids
     return rows
+
+
+def weigh_rows(rows: Floats, draws: Draws) -> BlockRows:
+    """What draws from (B, V) log-probabilities need; tokens that a draw may not give get probability 0."""
+    if draws.only is not None:
+        rows = np.stack([row if tokens is None else masked(row, tokens)
+                         for row, tokens in zip(rows, draws.only, strict=True)])
+    return block_rows(rows, draws.old, draws.taus, draws.uniforms, draws.cold)
+
+
+def masked(row: Floats, tokens: Ids) -> Floats:
+    """(V,) log-probabilities of these tokens, and -inf for all others; they are not renormalised."""
+    result = np.full_like(row, -np.inf)
+    result[tokens] = row[tokens]
+    return result
 
 
 class Conditional(Protocol):
@@ -153,8 +170,7 @@ class OneLevel(Conditional):
 
     def weigh(self, draws: Draws, level: int = 0) -> BlockRows:
         """See Conditional."""
-        rows = self.log_probs(draws.ids, draws.sites)
-        return block_rows(rows, draws.old, draws.taus, draws.uniforms, draws.cold)
+        return weigh_rows(self.log_probs(draws.ids, draws.sites), draws)
 
 
 class TableConditional(OneLevel):

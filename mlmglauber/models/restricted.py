@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.models.blocks import BlockRows, block_rows
-from mlmglauber.models.conditionals import Draws, Floats, Ids, TextModel
+from mlmglauber.models.blocks import BlockRows
+from mlmglauber.models.conditionals import Draws, Floats, Ids, TextModel, weigh_rows
 from mlmglauber.models.words import token_of
 from mlmglauber.stream.errors import RecordError, UsageError
 
@@ -48,8 +48,7 @@ class RestrictedModel(TextModel):
 
     def weigh(self, draws: Draws, level: int = 0) -> BlockRows:
         """See Conditional."""
-        rows = self.log_probs_at(draws.ids, draws.sites, level)
-        return block_rows(rows, draws.old, draws.taus, draws.uniforms, draws.cold)
+        return weigh_rows(self.log_probs_at(draws.ids, draws.sites, level), draws)
 
     def _restricted(self, rows: Floats) -> Floats:
         kept = rows[:, self.tokens].astype(np.float64)
