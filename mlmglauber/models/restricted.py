@@ -1,6 +1,6 @@
 """A model restricted to a few tokens, whose probabilities are renormalised."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,13 +51,7 @@ class RestrictedModel(TextModel):
         return weigh_rows(self.log_probs_at(draws.ids, draws.sites, level), draws)
 
     def _restricted(self, rows: Floats) -> Floats:
-        kept = rows[:, self.tokens].astype(np.float64)
-        with np.errstate(invalid="ignore"):  # without a finite logit the row becomes nan, which the chains report
-            kept -= kept.max(axis=1, keepdims=True)
-            kept -= np.log(np.exp(kept).sum(axis=1, keepdims=True))
-        result = np.full_like(rows, -np.inf)
-        result[:, self.tokens] = kept
-        return result
+        return renormalised(rows, self.tokens)
 
     def check_ids(self, ids: Sequence[int]) -> None:
         """See TextModel: tokens outside the restriction may be in a state."""
@@ -82,6 +76,53 @@ class RestrictedModel(TextModel):
     def describe(self) -> dict[str, Any]:
         """See TextModel: the fields of the base model, with the number of tokens that are never drawn."""
         return self.base.describe() | {"banned": int((~self.allowed).sum())}
+
+
+class SiteRestrictedModel(RestrictedModel):
+    """A TextModel over a base model that draws only the tokens of `choices` at some sites, and all of them elsewhere.
+
+    choices: for some sites their tokens, ascending. The probabilities are renormalised at each site.
+    """
+
+    def __init__(self, base: TextModel, choices: Mapping[int, Ids]) -> None:
+        super().__init__(base, np.flatnonzero(base.allowed).tolist())
+        self.choices = choices
+
+    def log_probs(self, ids: Ids, sites: Ids) -> Floats:
+        """See Conditional."""
+        return self._at_sites(self.base.log_probs(ids, sites), sites)
+
+    def log_probs_at(self, ids: Ids, sites: Ids, level: int) -> Floats:
+        """See Conditional."""
+        return self._at_sites(self.base.log_probs_at(ids, sites, level), sites)
+
+    def log_probs_again(self, ids: Ids, sites: Ids) -> Floats:
+        """See Conditional."""
+        return self._at_sites(self.base.log_probs_again(ids, sites), sites)
+
+    def _at_sites(self, rows: Floats, sites: Ids) -> Floats:
+        rows = rows.copy()
+        for k, site in enumerate(sites.tolist()):
+            if site in self.choices:
+                rows[k] = renormalised(rows[k : k + 1], self.choices[site])[0]
+        return rows
+
+
+def allowed_at(model: TextModel, site: int) -> Ids:
+    """The tokens, ascending, that a model may draw at a site."""
+    choices = model.choices if isinstance(model, SiteRestrictedModel) else {}
+    return choices.get(site, np.flatnonzero(model.allowed))
+
+
+def renormalised(rows: Floats, tokens: Ids) -> Floats:
+    """(B, V) log-probabilities of these tokens, renormalised in float64, and -inf for all others; NaN without one."""
+    kept = rows[:, tokens].astype(np.float64)
+    with np.errstate(invalid="ignore"):  # without a finite logit the row becomes nan, which the chains report
+        kept -= kept.max(axis=1, keepdims=True)
+        kept -= np.log(np.exp(kept).sum(axis=1, keepdims=True))
+    result = np.full_like(rows, -np.inf)
+    result[:, tokens] = kept
+    return result
 
 
 def restricted(model: TextModel, allowed: Sequence[int] | None, banned: Sequence[int] = ()) -> TextModel:

@@ -8,6 +8,7 @@ import numpy as np
 from mlmglauber.commands.couple.options import CoupleOptions
 from mlmglauber.commands.shared.inputs import OWN_FIELDS, text_exact
 from mlmglauber.commands.shared.resumable import Cost
+from mlmglauber.dynamics.chain import NO_CHOICES, Choices
 from mlmglauber.dynamics.coupled_chains import CoupledChains, Snapshot, coupled_chains, lead_in_record
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.measures.meeting.lag import distance_at, distance_sums, geometric_steps
@@ -31,7 +32,7 @@ class StartText(NamedTuple):
 class PairPlan(NamedTuple):
     """A pair to run: texts, their token ids at one length, temperature, number of the pair among those of the texts.
 
-    name: the ids of the texts, joined by "+".
+    name: the ids of the texts, joined by "+". choices: the tokens that may be drawn at some sites.
     """
 
     name: str
@@ -39,6 +40,7 @@ class PairPlan(NamedTuple):
     ids: Sequence[list[int]]
     tau: float
     number: int
+    choices: Choices = NO_CHOICES
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -61,7 +63,8 @@ class PairJob:
         self.group = coupled_chains(
             self._starts(), name=plan.name, number=plan.number, tau=plan.tau, seed=self.seed,
             coupling=options.coupling, steps=options.joint_steps(n), vocab=model.vocab_size, lag=options.lag,
-            emit=options.emit or 0, burn_in=options.lead_in_steps(n))
+            emit=options.emit or 0, burn_in=options.lead_in_steps(n),
+            choices=plan.choices)
         self.sink = order.open()
         self.finished = False
         self.inherited: Record = {}
@@ -71,7 +74,7 @@ class PairJob:
     def _starts(self) -> list[list[int]]:
         """The first state of each chain."""
         plan, options, n = self.plan, self.options, len(self.plan.ids[0])
-        return [first_state(self.model, plan.ids, options, replica,
+        return [first_state(self.model, plan, options, replica,
                             Stream(self.seed, lead_in_record(n, replica, plan.name), plan.number, "start"))
                 for replica in range(options.replicas)]
 
@@ -143,20 +146,21 @@ class PairJob:
         return record | {key: value for key, value in self.inherited.items() if key not in record}
 
 
-def first_state(model: TextModel, ids: Sequence[list[int]], options: CoupleOptions, replica: int,
-                draws: Stream) -> list[int]:
+def first_state(model: TextModel, plan: PairPlan, options: CoupleOptions, replica: int, draws: Stream) -> list[int]:
     """The first state of a chain by --start, before it runs alone."""
     kind, _, count = options.start.partition(":")
     if kind == "pair":
-        return ids[replica]
-    state, n = list(ids[0]), len(ids[0])
-    tokens = np.flatnonzero(model.allowed)
+        return plan.ids[replica]
+    state, n = list(plan.ids[0]), len(plan.ids[0])
+    every = np.flatnonzero(model.allowed)
     if kind == "random" and (replica > 0 or options.lag):  # with a lag both start from one distribution
-        return [int(token) for token in tokens[(draws.uniforms(0, n) * len(tokens)).astype(np.int64)]]
+        return [int(tokens[int(draw * len(tokens))]) for site, draw in enumerate(draws.uniforms(0, n).tolist())
+                for tokens in [plan.choices.get(site, every)]]
     if kind == "perturb" and replica > 0:
         if int(count) > n:
             raise RecordError(f"--start perturb:{count} redraws more sites than the text has ({n}); give fewer")
         for site in draws.uniforms(0, n).argsort(kind="stable")[: int(count)].tolist():
+            tokens = plan.choices.get(site, every)
             others = tokens[tokens != state[site]]
             if not len(others):
                 raise RecordError("a site has no other token that may be drawn; give another model or --allow")

@@ -12,6 +12,7 @@ from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.option_types import Real, Sites, TemperaturesOption
 from mlmglauber.commands.shared.options import TABLE_FORMS, model_options, table_options, text_options
+from mlmglauber.commands.shared.site_allow import checked_choices
 from mlmglauber.commands.shared.table_output import write_tables
 from mlmglauber.commands.shared.word_lists import restricted_model, word_file_options
 from mlmglauber.stream.errors import RecordError
@@ -111,6 +112,8 @@ def _restriction(inputs: "Inputs", options: ExactOptions, text: "Input") -> "Res
     else:
         model = restricted_model(text.model, None, None, options.ban_file)
         choices = likeliest(model, ids, sites, options.top)
+    given = checked_choices(inputs.model, text.record, n, [site for site in range(n) if site not in sites])
+    choices = [given[site].tolist() if site in given else tokens for site, tokens in zip(sites, choices, strict=True)]
     space = Restriction(ids, sites, choices)
     if space.states > options.max_states:
         raise RecordError(f"the text has {space.states} states ({' x '.join(map(str, space.shape))}), --max-states "

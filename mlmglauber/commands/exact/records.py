@@ -16,6 +16,7 @@ from mlmglauber.measures.exact.agreement import agreement, spacing, thinned
 from mlmglauber.measures.exact.restriction import Restriction
 from mlmglauber.measures.exact.solve import Exact, solve_all
 from mlmglauber.models.conditionals import TextModel
+from mlmglauber.models.restricted import allowed_at
 from mlmglauber.stream.errors import RecordError, UsageError
 from mlmglauber.stream.records import Record
 
@@ -149,9 +150,10 @@ def _other_law(run: ChainRun, space: Restriction, models: ChainModels) -> str | 
         return "no run record before the states: their model, scan, --allow and --freeze are not known"
     if run.law.schedule is not None:
         return f"run {run.run} changes its temperature; sample with --tau"
-    allowed = np.flatnonzero(models.of(run).allowed)
+    model = models.of(run)
     if run.free_sites(len(space.text)) != tuple(space.sites):
         return f"run {run.run} draws at other sites than the free ones; sample with the same --freeze"
-    if any(not np.array_equal(tokens, allowed) for tokens in space.choices):
+    if any(not np.array_equal(tokens, allowed_at(model, site))
+           for tokens, site in zip(space.choices, space.sites, strict=True)):
         return f"run {run.run} draws other tokens than the choices; sample with --allow and the same words"
     return None

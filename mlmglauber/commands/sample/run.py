@@ -20,7 +20,8 @@ from mlmglauber.commands.shared.inputs import (
     token_ids,
 )
 from mlmglauber.commands.shared.resumable import Cost, ResumableRun
-from mlmglauber.dynamics.chain import Chain, Event, OutputSchedule, in_step_order, run_ahead
+from mlmglauber.commands.shared.site_allow import checked_choices
+from mlmglauber.dynamics.chain import NO_CHOICES, Chain, Choices, Event, OutputSchedule, in_step_order, run_ahead
 from mlmglauber.dynamics.plain import advance
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.stream import resume
@@ -111,11 +112,12 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
             return None
         tally_unknown(self.io, record, ids)
         check_frozen(self.frozen, len(ids))
+        choices = checked_choices(self.model, record, len(ids), self.frozen)
         self.ids.add(name)
         last = self.options.last_step(len(ids))
         self.cut_schedules += any(last < temperatures.steps for temperatures in self.options.temperatures)
         if name not in self.left.finished:
-            return TextChains(self, name, record, ids)
+            return TextChains(self, name, record, ids, choices)
         self.skip_job(self.options.steps_of(len(ids)))
         return None
 
@@ -147,10 +149,11 @@ def _temperature_fields(tau: float | str) -> Record:
 class TextChains:
     """The chains of one text at every temperature; their states are written in the order of their steps."""
 
-    def __init__(self, run: SampleRun, name: str, record: Record, ids: list[int]) -> None:
+    def __init__(self, run: SampleRun, name: str, record: Record, ids: list[int],
+                 choices: Choices = NO_CHOICES) -> None:
         assert run.model is not None
         options = run.options
-        self.options = options
+        self.options, self.choices = options, choices
         self.model, self.name, self.place = run.model, name, run.io.place
         self.sink: Sink = run.order.open()
         self.ends = run.io.ends
@@ -168,7 +171,8 @@ class TextChains:
             for number in range(options.chains):
                 start = self._first_state(run, ids, number)
                 self.chains.append(Chain(start, tau=temperatures, seed=run.seed, record=name, number=number,
-                                         schedule=self.schedule, scan=options.scan, frozen=run.frozen))
+                                         schedule=self.schedule, scan=options.scan, frozen=run.frozen,
+                                         choices=choices))
                 self.runs.append(of_run)
         if name == run.left.unfinished and run.left.states:
             self._continue(run.left)
@@ -212,7 +216,9 @@ class TextChains:
         else:
             tokens = np.flatnonzero(self.model.allowed)
             draws = Stream(run.seed, self.name, number, "init").uniforms(0, len(ids))
-            start[free] = tokens[(draws[free] * len(tokens)).astype(np.int64)]
+            for site in free.tolist():
+                of_site = self.choices.get(site, tokens)
+                start[site] = of_site[int(draws[site] * len(of_site))]
         return [int(token) for token in start]
 
     def _continue(self, left: resume.ResumePoint) -> None:

@@ -1,10 +1,17 @@
 """The model of a command, restricted to the tokens that the chains of each run may draw."""
 
+from cachetools import LRUCache
+
 from mlmglauber.commands.shared.chain_run import ChainLaw, ChainRun
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.site_allow import choices_of
 from mlmglauber.commands.shared.word_lists import read_words, restricted_model
 from mlmglauber.models.conditionals import TextModel
+from mlmglauber.models.restricted import SiteRestrictedModel
 from mlmglauber.stream.errors import UsageError
+
+KEPT = 1024
+"""Maximum number of restricted models that are kept; each text may have one of its own."""
 
 
 class ChainModels:
@@ -15,7 +22,7 @@ class ChainModels:
         """otherwise: what an error about states of another model advises besides naming the right model."""
         self.io, self.model, self.otherwise = io, model, otherwise
         self._described = model.describe()
-        self._models: dict[ChainLaw, TextModel] = {}
+        self._models: LRUCache[tuple[ChainLaw, str | None], TextModel] = LRUCache(KEPT)
 
     def of(self, run: ChainRun) -> TextModel:
         """The model for a run; UsageError if its chains are of another model."""
@@ -23,11 +30,19 @@ class ChainModels:
             self.io.once("no run record", lambda: self.io.reporter.warn(
                 f"no run record came before states of run {run.run}: assuming {self._described['model']}, all its "
                 "tokens, no frozen site, random scan; give the records as mlm-sample wrote them"))
-        if run.law not in self._models:
-            self._models[run.law] = self._restricted(run)
-        return self._models[run.law]
+        return self.of_text(run)
+
+    def of_text(self, run: ChainRun) -> TextModel:
+        """As `of`, for a text, which needs no run."""
+        key = run.law, run.allow_at
+        if key not in self._models:
+            self._models[key] = self._restricted(run)
+        return self._models[key]
 
     def _restricted(self, run: ChainRun) -> TextModel:
+        if run.allow_at is not None:
+            model = self.of_text(run._replace(allow_at=None))
+            return SiteRestrictedModel(model, choices_of(model, run.allow_at))
         self.check(run)
         allowed = read_words(run.law.allow, f"--allow of run {run.run}")
         banned = read_words(run.law.ban or None, f"--ban-file of run {run.run}")

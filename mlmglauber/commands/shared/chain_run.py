@@ -11,6 +11,7 @@ from functools import lru_cache
 from math import isfinite
 from typing import Any, NamedTuple
 
+from mlmglauber.commands.shared.site_allow import site_allow
 from mlmglauber.dynamics.temperatures import Temperatures
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.json_values import as_json, to_line
@@ -96,7 +97,8 @@ LAW_FIELDS = ChainLaw._fields
 class ChainRun(NamedTuple):
     """A run of chains: its law, its temperature, and whether its states show every change (None: not known).
 
-    known: whether its run record came before its states. If it did not, the scan is assumed to be random.
+    known: whether its run record came before its states. If it did not, the scan is assumed to be random. allow_at: the
+    words that this chain may draw at some sites, see site_allow; a text has its own, so it is not part of the law.
     """
 
     run: str | None
@@ -104,6 +106,13 @@ class ChainRun(NamedTuple):
     tau: float | None
     shows_all: bool | None
     known: bool
+    allow_at: str | None = None
+
+    @property
+    def drawn(self) -> "tuple[ChainLaw, str | None]":
+        """What the conditionals of the chain depend on besides the model: the words and sites that may be drawn."""
+        law = self.law
+        return ChainLaw(allow=law.allow, ban=law.ban, freeze=law.freeze), self.allow_at
 
     @property
     def scan(self) -> str:
@@ -147,13 +156,18 @@ class Runs:
             self._parsed.pop(name, None)
 
     def of(self, state: Record) -> ChainRun:
-        """The run of a state; RecordError if its run record has options that mlm-sample does not write."""
+        """The run of a state; RecordError if its run record has options that mlm-sample does not write.
+
+        RecordError also for a state whose `allow` is not that of an input.
+        """
         name = state.get("run")
         if not isinstance(name, str) or name not in self.records:
-            return NO_RUN if name is None else NO_RUN._replace(run=str(name))
-        if name not in self._parsed:
-            self._parsed[name] = _chain_run(self.records[name])
-        return self._parsed[name]
+            run = NO_RUN if name is None else NO_RUN._replace(run=str(name))
+        else:
+            if name not in self._parsed:
+                self._parsed[name] = _chain_run(self.records[name])
+            run = self._parsed[name]
+        return run if "allow" not in state else run._replace(allow_at=site_allow(state))
 
 
 def _chain_run(record: Record) -> ChainRun:

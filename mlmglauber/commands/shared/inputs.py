@@ -9,6 +9,7 @@ from mlmglauber.commands.shared.chain_models import ChainModels
 from mlmglauber.commands.shared.chain_run import NO_RUN, ChainRun
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.options import ModelOptions, TextOptions
+from mlmglauber.commands.shared.site_allow import checked_choices, site_allow
 from mlmglauber.models.batch_size import BatchSize
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model
@@ -125,12 +126,16 @@ class Inputs:
         if record.get("type") == "state":
             chain = self.io.runs.of(record)
             model = self.chains.of(chain)
+        elif "allow" in record:
+            chain = NO_RUN._replace(allow_at=site_allow(record))
+            model = self.chains.of_text(chain)
         name = record_id(record, self.io.count - 1)
         ids = token_ids(self.model, record, self.options.length)
         if ids is None:
             self.too_short += 1
             return None
         tally_unknown(self.io, record, ids)
+        checked_choices(self.model, record, len(ids), [])
         inherited = {key: value for key, value in record.items() if key not in OWN_FIELDS}
         return Input(self.io.place, name, ids, inherited, record, chain, model)
 

@@ -36,9 +36,9 @@ class CertifyRun:
         for batch in self.inputs.batches(self.rows):
             for text in batch[: self.contexts - len(self.texts)]:
                 with self.io.guard(text.place):
-                    if text.chain.law.restrictions():
-                        raise RecordError("the run of the state has --allow or --freeze, but tokens are tested in "
-                                          "the whole model at all sites; give its text without its ids")
+                    if text.chain.law.restrictions() or text.chain.allow_at is not None:
+                        raise RecordError("the run of the state has --allow or --freeze, or the text `allow`, but "
+                                          "tokens are tested in the whole model at all sites; give its text alone")
                     self.texts.append(text)
         if not self.texts:
             return

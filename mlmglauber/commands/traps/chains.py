@@ -47,6 +47,8 @@ class ChainsRun:
         """The chain that counts in summaries, for each pair of coupled chains."""
         self.groups: dict[GroupKey, TrapGroup] = {}
         self.run_of: dict[ChainLaw, ChainRun] = {}
+        self.with_allow: set[ChainLaw] = set()
+        """Laws of chains that may draw only some words at some sites, each chain its own."""
 
     def handle(self, record: Record) -> None:
         """Take one record of the input; RecordError if it is a state without sound ids or step."""
@@ -68,6 +70,8 @@ class ChainsRun:
             coupled = record.get("coupled")
             text = self.texts.setdefault(key[1] if coupled is None else str(coupled), len(self.texts))
             self.run_of.setdefault(run.law, run)
+            if run.allow_at is not None:
+                self.with_allow.add(run.law)
             chain = self.chains[key] = RecordedChain(record, len(self.chains), text, run,
                                              Tracker(self.radius, self.min_steps))
             chain.counts = coupled is None or self.pairs.setdefault(key[:2], key) == key
@@ -114,13 +118,14 @@ class ChainsRun:
             if key.tau and key.piece is None:
                 by_length.setdefault((key.law, key.n), {})[key.tau] = group
         return [{"type": "summary", "of": "trap", "over": "n", "n": n, "radius": self.radius,
-                 "min_steps": self.min_steps} | law.fields() | slowness_fields(groups, self.min_steps,
-                                                                               self._escapes(law, groups))
+                 "min_steps": self.min_steps} | law.fields()
+                | slowness_fields(groups, self.min_steps, self._escapes(law, groups))
+                | ({"reason": "each chain may draw words of its own at some sites"} if law in self.with_allow else {})
                 for (law, n), groups in by_length.items() if len(groups) > 1]
 
     def _escapes(self, law: ChainLaw, groups: dict[float, TrapGroup]) -> StateEscapes | None:
         """The escape probabilities, at every temperature, of the states that were traps for the most steps."""
-        if self.scorer is None:
+        if self.scorer is None or law in self.with_allow:
             return None
         steps: Counter[State] = Counter()
         for group in groups.values():

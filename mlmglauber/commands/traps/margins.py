@@ -38,17 +38,19 @@ class TrapScorer(Inputs):
             self.chains = ChainModels(self.io, self.model, "leave margins out with --no-model")
         return self.chains.of(run)
 
-    @cachedmethod(attrgetter("_scores"), key=lambda _, first, ids, tau, run: ("margins", run.law, tau, ids))
+    @cachedmethod(attrgetter("_scores"),
+                  key=lambda _, first, ids, tau, run: ("margins", run.law, run.allow_at, tau, ids))
     def margins(self, first: Record, ids: State, tau: float, run: ChainRun) -> Margins:
         """Margins of a state at the sites and among the tokens that its chains may draw."""
         return state_margins(self.model_of(first, run), ids, tau, run.free_sites(len(ids)))
 
-    @cachedmethod(attrgetter("_scores"), key=lambda _, first, ids, tau, run, least: ("basin", run.law, tau, ids))
+    @cachedmethod(attrgetter("_scores"),
+                  key=lambda _, first, ids, tau, run, least: ("basin", run.law, run.allow_at, tau, ids))
     def basin(self, first: Record, ids: State, tau: float, run: ChainRun, least: float) -> Record:
         """The fields on the set of states around a state: see measures/traps/basin.py."""
         return basin_fields(self.model_of(first, run), ids, tau, least, run.free_sites(len(ids)))
 
-    @cachedmethod(attrgetter("_scores"), key=lambda _, first, ids, run: ("support", run.law, ids))
+    @cachedmethod(attrgetter("_scores"), key=lambda _, first, ids, run: ("support", run.law, run.allow_at, ids))
     def support(self, first: Record, ids: State, run: ChainRun) -> Record:
         """The fields on which tokens of a state support each other."""
         model = self.model_of(first, run)

@@ -114,6 +114,8 @@ Quantiles = dict[str, float | None]
 """Quantiles by their probabilities: "0.5" is the median."""
 Model = Annotated[str | None, reason("model_reason")]
 """The model of a summary, null where its records do not name one."""
+SiteAllow = dict[str, list[str]]
+"""The only words that may be drawn at some sites, by site."""
 Start = Annotated[str, pattern("^(pair|random|burned|perturb:[0-9]+)$")]
 CouplingName = Literal["maximal", "race", "quantile"]
 NotExact = Literal[False]

@@ -9,6 +9,7 @@ from mlmglauber.stream.record_types.fields import (
     NonNegative,
     NotExact,
     Positive,
+    SiteAllow,
     at_least,
     at_most,
     reason,
@@ -40,6 +41,7 @@ class StateRecord(TypedDict):
     pll: NotRequired[Annotated[float | None, reason("pll_reason")]]
     unknown: NotRequired[Positive]
     coupled: NotRequired[str]
+    allow: NotRequired[SiteAllow]
     masked: NotRequired[Positive]
     embedding: NotRequired[Annotated[list[float] | str | None, reason("embedding_reason")]]
     embedder: NotRequired[str | None]
