@@ -16,7 +16,7 @@ NEVER = 1 << 62
 FORM = "TAU, TAU@STEPS or TAU>TAU@STEPS"
 
 
-class Piece(NamedTuple):
+class SchedulePiece(NamedTuple):
     """Some consecutive steps of a schedule.
 
     first, last: temperatures of its first and its last step. steps: number of its steps, None to the end of the chain.
@@ -49,7 +49,7 @@ class Temperatures:
     ([2.0, 1.5, 1.0, 0.5, 0.5, 0.3, 0.3], '2>1@3,0.5@2,0.3')
     """
 
-    def __init__(self, pieces: Sequence[Piece]) -> None:
+    def __init__(self, pieces: Sequence[SchedulePiece]) -> None:
         self.pieces = pieces
         self._starts = [1]  # the first step of each piece
         for piece in pieces[:-1]:
@@ -59,7 +59,7 @@ class Temperatures:
     @classmethod
     def constant(cls, tau: float) -> "Temperatures":
         """One temperature for all steps."""
-        return cls([Piece(float(tau), float(tau), None)])
+        return cls([SchedulePiece(float(tau), float(tau), None)])
 
     @classmethod
     def parse(cls, text: str) -> "Temperatures":
@@ -132,7 +132,7 @@ class Temperatures:
         return NEVER
 
 
-def _piece(text: str) -> Piece:
+def _piece(text: str) -> SchedulePiece:
     """The piece that a text such as 2, 2@500 or 2>0.3@2000 names."""
     match = re.fullmatch(r"([^>@]+)(?:>([^>@]+))?(?:@([0-9]{1,12}))?", text)
     if match is None:
@@ -145,7 +145,7 @@ def _piece(text: str) -> Piece:
     if first != last and (steps is None or steps < 2):
         raise ValueError(f"{text!r} is a ramp, which needs a number of steps, 2 or more; write "
                          f"{text.partition('@')[0]}@STEPS")
-    return Piece(first, last, steps)
+    return SchedulePiece(first, last, steps)
 
 
 def _temperature(text: str) -> float:

@@ -8,7 +8,8 @@ from scipy.stats import chisquare
 
 pytestmark = [pytest.mark.in_process, pytest.mark.usefixtures("tables")]
 
-INPUT = b'{"id":"x","text":"a b","allow":{"1":["b","a"]}}\n{"id":"y","text":"a b"}\n{"id":"z","text":"c c","allow":{"0":["c"]}}\n'
+INPUT = (b'{"id":"x","text":"a b","allow":{"1":["b","a"]}}\n{"id":"y","text":"a b"}\n'
+         b'{"id":"z","text":"c c","allow":{"0":["c"]}}\n')
 SAMPLE = "mlm-sample -m a.json --seed 1 --steps 300"
 
 
@@ -68,10 +69,14 @@ def test_exact_solves_that_chain(sh):
 
 @pytest.mark.parametrize("start", ["random", "perturb:2", "text --lag 5", "burned"])
 def test_coupled_chains_draw_their_words_only(sh, start):
-    records = sh(f"mlm-couple -m a.json --seed 1 --start {start} --pairs 6 --every 2 --max-steps 40", stdin=INPUT).records
+    done = sh(f"mlm-couple -m a.json --seed 1 --start {start} --pairs 6 --every 2 --max-steps 40", stdin=INPUT)
+    records = done.records
     late = [state for state in records if state["type"] == "state" and state["step"] >= 20]
     assert {state["ids"][1] for state in late if state["coupled"] == "x"} == {0, 1}
-    assert {state["ids"][0] for state in late if state["coupled"] == "z"} == {2}
+    if start == "perturb:2":  # site 0 of z has its one word already, so there is no other copy
+        assert "a site has no other token that may be drawn" in done.err
+    else:
+        assert {state["ids"][0] for state in late if state["coupled"] == "z"} == {2}
     assert all("meeting" in record for record in records if record["type"] == "pair")
 
 
@@ -108,20 +113,21 @@ def test_commands_of_one_text_measure_the_restricted_conditionals(sh):
                          sh("mlm-influence -m a.json --seed 1 --matrix --draw top", stdin=text).records[1:])
     rows = np.array(TABLE_A[1])[:, :2] / np.array(TABLE_A[1])[:, :2].sum(1, keepdims=True)
     assert with_words[1][0] == pytest.approx(np.abs(rows[0] - rows[1:]).sum(1).max() / 2)
-    assert plain[1][0] > with_words[1][0]
+    assert plain[1][0] == pytest.approx(0.5)
     ends = sh("mlm-traps find -m a.json", stdin=b'{"id":"x","text":"c b","allow":{"1":["b","a"]}}').records[1]
     assert ends["ids"][1] in (0, 1)
 
 
 @pytest.mark.parametrize(("allow", "reason"), [
     ('"a"', '"allow" is "a"'), ('{"1":[]}', "give the words of some sites"), ('{"x":["a"]}', "give the words"),
-    ('{"-1":["a"]}', "give the words"), ('{"1":["a",2]}', "give the words"), ('{"2":["a"]}', "names site 2, but the text"),
-    ('{"1":["zebra"]}', "\"allow\" of site 1: 'zebra' is not a token"), ('{"1":["a"],"01":["b"]}', "names a site twice")])
+    ('{"-1":["a"]}', "give the words"), ('{"1":["a",2]}', "give the words"),
+    ('{"2":["a"]}', "names site 2, but the text"), ('{"1":["a"],"01":["b"]}', "names a site twice"),
+    ('{"1":["zebra"]}', "\"allow\" of site 1: 'zebra' is not a token")])
 @pytest.mark.parametrize("command", ["sample --steps 2", "couple --lag 1", "exact --top 2", "influence", "rect"])
 def test_another_form_is_a_bad_record(sh, command, allow, reason):
     done = sh(f"mlm-{command} -m a.json", stdin=f'{{"text":"a b","allow":{allow}}}\n{{"text":"a b"}}\n'.encode())
     assert done.status == 65
-    assert done.err.splitlines()[0].startswith(f"mlm-{command.split()[0]}: -:1: ")
+    assert done.err.splitlines()[0].startswith(f"mlm-{command.split()[0]}: stdin:1: ")
     assert reason in done.err
     assert len(done.out.splitlines()) > 1
 

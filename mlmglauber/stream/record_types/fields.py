@@ -146,7 +146,6 @@ class OfChains(TypedDict):
     freeze: NotRequired[Counts]
     schedule: NotRequired[str]
     piece: NotRequired[Count]
-    tau_reason: NotRequired[str]
 
 
 class OfChain(OfChains):

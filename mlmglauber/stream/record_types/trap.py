@@ -77,7 +77,6 @@ class TrapRecord(TypedDict):
     id: NotRequired[Name]
     chain: NotRequired[Name]
     tau: NotRequired[Tau]
-    tau_reason: NotRequired[str]
     piece: NotRequired[Count]
     n: Positive
     text: str | None
