@@ -211,7 +211,7 @@ def test_tables_for_people(sh):
     assert re.search(r"│    3 │ love +│ +-\d+\.\d{3} │ +-\d+\.\d{3} │ +-?\d+\.\d{3} │ +\d+ │", done)
     assert "why none" not in done
     words = sh(f"printf '{TEXT}\\nthe cat\\n' | mlm-score --csv --by word").out.decode().splitlines()
-    assert words[0].startswith("table,id,word,text,logp,logp within word,gamma,rank,tokens,words,log-likelihood,")
+    assert words[0].startswith("table,id,word,text,logp,logp within word,gamma,rank,tokens,words,PLL,")
     assert len(words) == 1 + 9 + 2 + 2
     text = sh(f"echo '{TEXT}' | mlm-score --md --by text --no-within-word").out.decode()
     assert text.startswith("Texts")

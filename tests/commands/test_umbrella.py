@@ -8,6 +8,7 @@ from conftest import ROOT
 
 from mlmglauber.commands.umbrella import places
 from mlmglauber.commands.umbrella.command import COMMANDS, main
+from mlmglauber.commands.umbrella.doctor import OPTIONAL
 
 
 def test_every_command_is_in_the_list():
@@ -44,6 +45,12 @@ def test_what_is_no_command_is_status_2(name, capsys):
 def test_the_version_is_that_of_the_package(capsys):
     main(["--version"])
     assert capsys.readouterr().out == f"mlm (mlmglauber) {importlib.import_module('mlmglauber').__version__}\n"
+
+
+def test_the_doctor_names_every_extra_that_a_user_may_want():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    remedies = {remedy for _, remedy in OPTIONAL.values()}
+    assert remedies == {f"pip install 'mlmglauber[{extra}]'" for extra in extras if extra != "test"}
 
 
 def test_the_doctor_tells_versions_device_and_speed(sh):

@@ -1,7 +1,7 @@
 """The stationary laws of the three scans, and the law of the pseudo-log-likelihoods, against enumeration."""
 
 from itertools import permutations
-from math import exp
+from math import comb, exp
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from oracles import STATIONARY_B, TABLE_B, chain_of, ising, random_chain, site_k
 
 from mlmglauber.measures.exact.finite_chain import FiniteChain
 from mlmglauber.measures.exact.pll_law import pll_distance, pll_law
-from mlmglauber.measures.exact.scans import permutation_law, permutation_sweep, scan_distances
+from mlmglauber.measures.exact.scans import ENTRIES, permutation_law, permutation_sweep, scan_distances
 from mlmglauber.models.conditionals import TableConditional
 
 
@@ -80,6 +80,12 @@ def test_compatible_conditionals_have_one_law():
 
 
 def test_a_permutation_scan_of_many_states_has_a_reason():
+    """The limits that mlm-exact(1) names lie on this side of it; 9 sites of two tokens on the other."""
+    for sites, tokens in ((8, 2), (4, 6)):
+        largest = max(comb(sites, size) + comb(sites, size + 1) for size in range(sites))
+        assert largest * tokens ** (2 * sites) <= ENTRIES
+    assert permutation_law(random_chain(np.random.default_rng(1), (2,) * 8, 1.0, 1.0))[1] is None
+    assert permutation_law(random_chain(np.random.default_rng(1), (2,) * 9, 1.0, 1.0))[0] is None
     chain = random_chain(np.random.default_rng(1), (2,) * 10, 1.0, 1.0)
     law, reason = permutation_law(chain)
     assert law is None

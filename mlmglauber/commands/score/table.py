@@ -39,10 +39,14 @@ def _optional(value: float | None) -> Cell:
     return Cell("", (("", None),)) if value is None else number(value, 3)
 
 
-def _either(row: tuple[str, Record], *keys: str) -> Cell:
-    """The first of two fields that a record has."""
-    value = next((row[1][key] for key in keys if key in row[1]), None)
-    return figure(value, lambda shown: f"{shown:.2f}" if abs(shown) < 1e6 else f"{shown:.2e}")
+def _column(heading: str, key: str, meaning: str) -> Column:
+    """A column of a field; it is left out of a table of another kind of model, which has no such field."""
+    def cell(row: tuple[str, Record]) -> Cell:
+        if key not in row[1]:
+            return _optional(None)
+        return figure(row[1][key], lambda shown: f"{shown:.2f}" if abs(shown) < 1e6 else f"{shown:.2e}")
+
+    return Column(heading, meaning, cell, stays=True)
 
 
 TOKENS = Table("Tokens", _columns("site", "piece", "pieces", "The token, as the vocabulary writes it.", ("", "")))
@@ -52,14 +56,13 @@ TEXTS = Table("Texts", (
     Column("id", "Id of the text.", lambda row: name(row[0]), stays=True),
     Column("tokens", "Tokens that have a score.", lambda row: count(row[1].get("scored_tokens"))),
     Column("words", "Words.", lambda row: count(row[1].get("scored_words"))),
-    Column("log-likelihood", "Sum of the log-probabilities, nats: the pseudo-log-likelihood of a masked model, the "
-           "log-likelihood of a causal one.", lambda row: _either(row, "pll", "log_likelihood"), stays=True),
-    Column("within word", "Pseudo-log-likelihood with the later tokens of each word masked too, nats.",
-           lambda row: _either(row, "pll_within_word") if row[1].get("pll_within_word") is not None else ""),
-    Column("perplexity a token", "Pseudo-perplexity or perplexity a token.",
-           lambda row: _either(row, "pseudo_perplexity", "perplexity"), stays=True),
-    Column("a word", "The same a word.", lambda row: _either(row, "word_pseudo_perplexity", "word_perplexity"),
-           stays=True),
+    _column("PLL", "pll", "Pseudo-log-likelihood under a masked model: the sum of log p(token | all others), nats."),
+    _column("PLL within word", "pll_within_word", "The same with the later tokens of each word masked too, nats."),
+    _column("log-likelihood", "log_likelihood", "Log-probability of the text under a causal model, nats."),
+    _column("pseudo-perplexity", "pseudo_perplexity", "exp(-PLL / tokens)."),
+    _column("pseudo-perplexity a word", "word_pseudo_perplexity", "exp(-PLL / words)."),
+    _column("perplexity", "perplexity", "exp(-log-likelihood / tokens)."),
+    _column("perplexity a word", "word_perplexity", "exp(-log-likelihood / words)."),
     Column("margin", "The smallest margin of a token, nats; above 0 no step at tau 0 changes the text.",
            lambda row: number(row[1].get("margin"), 3), stays=True),
     Column("why none", "Why there is no log-likelihood.", lambda row: sentence(

