@@ -22,12 +22,13 @@ model = mg.open_model("tiny-en")
 for state in mg.sample(model, "the cat sat on the mat", tau=0.5, steps=200, seed=1):
     print(state.step, state.text)
 """
-FUNCTIONS = ("open_model", "sample", "states_to_arrays", "rectangle", "rectangles", "influence", "meeting_times",
-             "variation_bound", "exact", "traps", "margins", "score", "embed", "drift", "drift_summary", "diagnose",
-             "load", "state_records", "plot")
+FUNCTIONS = ("open_model", "truncate", "sample", "states_to_arrays", "rectangle", "rectangles", "influence",
+             "meeting_times", "variation_bound", "stationary_mean", "exact", "traps", "margins", "score", "embed",
+             "drift", "drift_summary", "diagnose", "load", "state_records", "plot")
 CLASSES = ("TableConditional", "State", "Trajectory", "MeetingTimes", "VariationBound", "DriftSummary")
 RESULTS = {
     "mlmglauber.api.measures": ("RectangleDelta", "RectangleDeltas", "Influence"),
+    "mlmglauber.measures.stationary.unbiased": ("StationaryEstimate",),
     "mlmglauber.measures.exact.solve": ("Exact", "Rectangles", "Basin"),
     "mlmglauber.measures.exact.mixing": ("Second", "Mixing"),
     "mlmglauber.measures.traps.tracker": ("Trap", "Flicker"),

@@ -21,6 +21,7 @@ COMMANDS = {
     "mlm-couple": "how long two chains take to meet",
     "mlm-drift": "how far chains have gone from where they started",
     "mlm-embed": "add sentence embeddings to records",
+    "mlm-estimate": "estimate stationary means from coupled chains",
     "mlm-exact": "everything about a small chain, exactly",
     "mlm-influence": "how far one token moves the conditional at another site",
     "mlm-plot": "draw records",
@@ -32,8 +33,8 @@ COMMANDS = {
     "mlm-tokens": "how a model cuts texts into sites",
     "mlm-traps": "find where chains get stuck, and why",
 }
-TABLES = ("mlm-basins", "mlm-couple", "mlm-drift", "mlm-exact", "mlm-influence", "mlm-rect", "mlm-sample", "mlm-score",
-          "mlm-tokens", "mlm-traps")
+TABLES = ("mlm-basins", "mlm-couple", "mlm-drift", "mlm-estimate", "mlm-exact", "mlm-influence", "mlm-rect",
+          "mlm-sample", "mlm-score", "mlm-tokens", "mlm-traps")
 """Commands with a file table.py that declares their tables."""
 STATUSES = {
     ExitStatus.OK: "All went well.",

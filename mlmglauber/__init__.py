@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mlmglauber.api.chains import State, Trajectory, open_model, sample, states_to_arrays
     from mlmglauber.api.drifts import DriftSummary, drift, drift_summary, embed
+    from mlmglauber.api.estimates import stationary_mean
     from mlmglauber.api.measures import exact, influence, margins, rectangle, rectangles, traps
     from mlmglauber.api.meetings import MeetingTimes, VariationBound, meeting_times, variation_bound
     from mlmglauber.api.records import load, plot, state_records
+    from mlmglauber.api.restrictions import truncate
     from mlmglauber.api.scores import score
     from mlmglauber.measures.statistics.diagnostics import diagnose
     from mlmglauber.models.conditionals import TableConditional
@@ -24,9 +26,11 @@ __version__ = "0.1.0"
 _PLACES = {
     "mlmglauber.api.chains": ("State", "Trajectory", "open_model", "sample", "states_to_arrays"),
     "mlmglauber.api.drifts": ("DriftSummary", "drift", "drift_summary", "embed"),
+    "mlmglauber.api.estimates": ("stationary_mean",),
     "mlmglauber.api.measures": ("exact", "influence", "margins", "rectangle", "rectangles", "traps"),
     "mlmglauber.api.meetings": ("MeetingTimes", "VariationBound", "meeting_times", "variation_bound"),
     "mlmglauber.api.records": ("load", "plot", "state_records"),
+    "mlmglauber.api.restrictions": ("truncate",),
     "mlmglauber.api.scores": ("score",),
     "mlmglauber.measures.statistics.diagnostics": ("diagnose",),
     "mlmglauber.models.conditionals": ("TableConditional",),
@@ -36,7 +40,8 @@ _PLACES = {
 __all__ = [
     "DriftSummary", "MeetingTimes", "State", "TableConditional", "Trajectory", "VariationBound", "diagnose", "drift",
     "drift_summary", "embed", "exact", "influence", "load", "margins", "meeting_times", "open_model", "plot",
-    "rectangle", "rectangles", "sample", "score", "state_records", "states_to_arrays", "traps", "variation_bound",
+    "rectangle", "rectangles", "sample", "score", "state_records", "states_to_arrays", "stationary_mean",
+    "traps", "truncate", "variation_bound",
 ]
 
 

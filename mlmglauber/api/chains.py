@@ -1,20 +1,21 @@
 """Chains in Python: models and Glauber chains of texts."""
 
 import hashlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.api.checks import check_choice, check_count, check_sites, check_tau, check_words, python_errors
+from mlmglauber.api.checks import check_choice, check_count, check_sites, check_tau, python_errors
 from mlmglauber.api.progress import Progress, advancing, close_at_exit, without_widget_warning
+from mlmglauber.api.restrictions import SiteWords, Words, restricted_model, site_choices
 from mlmglauber.dynamics.chain import Chain, OutputSchedule, in_step_order, run_ahead
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.randomness import drawn_seed
+from mlmglauber.dynamics.temperatures import Temperatures
 from mlmglauber.models.conditionals import Ids, TableConditional, TextModel
-from mlmglauber.models.restricted import RestrictedModel, tokens_of
 
 Text = str | Sequence[int]
 """A text, or its token ids."""
@@ -23,9 +24,9 @@ Text = str | Sequence[int]
 class State(NamedTuple):
     """One state of a chain.
 
-    step: number of updates made. tau: temperature. chain: number of the chain, from 0. ids: (n,) token ids. text: the
-    decoded text. site, old, new: the last update, None at the start. logp_old, logp_new: log-probabilities of the
-    tokens before and after that update, in nats at temperature 1.
+    step: number of updates made. tau: temperature of the last update. chain: number of the chain, from 0. ids: (n,)
+    token ids. text: the decoded text. site, old, new: the last update, None at the start. logp_old, logp_new:
+    log-probabilities of the tokens before and after that update, in nats at its temperature.
     """
 
     step: int
@@ -73,16 +74,12 @@ def token_ids(model: TextModel, text: Text) -> list[int]:
     return ids
 
 
-def restricted_model(model: TextModel, allow: Sequence[str] | None) -> TextModel:
-    """The model with probabilities renormalised over some words; the model itself where allow is None."""
-    return model if allow is None else RestrictedModel(model, tokens_of(model, check_words("allow", allow), "allow"))
-
-
 @python_errors()
 def sample(model: TextModel, text: Text, *, tau: float = 1.0, steps: int | None = None, sweeps: int | None = None,
            chains: int = 1, every: int | None = 1, burn_in: int = 0, scan: str = "random",
-           freeze: Sequence[int] = (), allow: Sequence[str] | None = None, seed: int | None = None, name: str = "0",
-           progress: Progress = None) -> Iterator[State]:
+           freeze: Sequence[int] = (), allow: Words | SiteWords | None = None, seed: int | None = None,
+           name: str = "0", progress: Progress = None, schedule: str | None = None,
+           ban: Words | None = None) -> Iterator[State]:
     """States of Glauber chains from a text: at each step one site is masked and its token drawn from the model.
 
     The token v at site i has probability proportional to p(v | the other tokens)^(1/tau). A seed gives the same
@@ -91,7 +88,9 @@ def sample(model: TextModel, text: Text, *, tau: float = 1.0, steps: int | None 
 
     tau: temperature; 0 takes the likeliest token. steps or sweeps: length of the chains; by default 100 sweeps of n
     steps. every: yield every so many steps, None for the states that differ from the one before. freeze: sites that
-    do not move. allow: words that alone may be drawn. Yields step 0 (or burn_in) first, and the last step always.
+    do not move. allow: words that alone may be drawn, everywhere or, as {site: words}, at some sites. ban: words that
+    are never drawn. schedule: in place of tau, temperatures by steps, such as "2>0.3@2000,0.3": a ramp from 2 to 0.3
+    in 2000 steps, then 0.3 (see mlm-sample --schedule). Yields step 0 (or burn_in) first, and the last step always.
 
     ValueError for a text that the model cannot take, and for a conditional that is not finite.
 
@@ -101,6 +100,9 @@ def sample(model: TextModel, text: Text, *, tau: float = 1.0, steps: int | None 
     ['a b', 'a a', 'a b']
     """
     check_tau(tau)
+    if schedule is not None and tau != 1.0:
+        raise ValueError("tau and schedule exclude each other")
+    temperatures = Temperatures.constant(tau) if schedule is None else Temperatures.parse(schedule)
     check_choice("scan", scan, ("random", "permutation", "systematic"))
     if steps is not None and sweeps is not None:
         raise ValueError("steps and sweeps exclude each other")
@@ -108,19 +110,21 @@ def sample(model: TextModel, text: Text, *, tau: float = 1.0, steps: int | None 
                                    ("chains", chains, 1), ("burn_in", burn_in, 0)):
         if value is not None:
             check_count(argument, value, least)
-    model = restricted_model(model, allow)
+    of_sites = allow if isinstance(allow, Mapping) else None
+    model = restricted_model(model, None if isinstance(allow, Mapping) else allow, ban)
     ids = token_ids(model, text)
-    if steps is None:
-        steps = (100 if sweeps is None else sweeps) * len(ids)
+    last = burn_in + (len(ids) * (100 if sweeps is None else sweeps) if steps is None else steps)
+    if schedule is not None and steps is None and sweeps is None:
+        last = max(burn_in, temperatures.length(len(ids), 100))
     check_sites("freeze", freeze, len(ids))
     if len(freeze) == len(ids):
         raise ValueError("freeze names every site, so none can move; name fewer")
     engine = Engine(model)
-    engine.precision.measure([tau])
-    schedule = OutputSchedule(burn_in + steps, 0 if every is None else every, burn_in)
+    engine.precision.measure(temperatures.ends())
+    output = OutputSchedule(last, 0 if every is None else every, burn_in)
     seed = drawn_seed() if seed is None else seed
-    group = [Chain(ids, tau=tau, seed=seed, record=str(name), number=number, schedule=schedule, scan=scan,
-                   frozen=freeze) for number in range(chains)]
+    group = [Chain(ids, tau=temperatures, seed=seed, record=str(name), number=number, schedule=output, scan=scan,
+                   frozen=freeze, choices=site_choices(model, of_sites, len(ids), freeze)) for number in range(chains)]
     for chain in group:
         chain.begin()
     states = _states(model, engine, group, progress)
@@ -134,8 +138,8 @@ def _states(model: TextModel, engine: Engine, group: list[Chain], progress: Prog
         while True:
             for k, event in in_step_order(group):
                 move = event.move
-                yield State(event.step, group[k].tau, k, event.ids, model.decode(event.ids.tolist()),
-                            *((None,) * 5 if move is None else
+                yield State(event.step, group[k].temperatures.at(event.step), k, event.ids,
+                            model.decode(event.ids.tolist()), *((None,) * 5 if move is None else
                               (move.site, move.old, move.new, move.logp_old, move.logp_new)))
             if run_ahead(group):
                 engine.finish_checks()

@@ -42,6 +42,12 @@ def check_tau(tau: Any, zero: bool = True) -> None:
         raise ValueError(f"tau is {tau!r}; a temperature is a finite number {'from 0 on' if zero else 'above 0'}")
 
 
+def check_share(name: str, value: Any, zero: bool = True) -> None:
+    """ValueError for a number that is not between 0 and 1, or is 0, unless `zero`; None is no number to check."""
+    if value is not None and not (_is_a(Real, value) and 0 <= value <= 1 and (zero or value > 0)):
+        raise ValueError(f"{name} is {value!r}; give a number {'from 0' if zero else 'above 0 and up'} to 1")
+
+
 def check_count(name: str, value: Any, least: int) -> None:
     """ValueError for a number that is not whole or is below `least`."""
     if not _is_a(Real, value) or not isfinite(value) or int(value) != value or value < least:

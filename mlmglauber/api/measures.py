@@ -147,6 +147,8 @@ def influence(model: TextModel, text: Text, *, tau: float = 1.0, replacements: i
     check_choice("draw", draw, ("conditional", "uniform", "top"))
     check_tau(tau)
     check_count("replacements", replacements, 1)
+    if model.truncation is not None:
+        raise ValueError("the model is truncated, but influences are those of whole conditionals; give the whole model")
     n, seed = len(ids), drawn_seed() if seed is None else seed
     sites = np.arange(n)
     base = site_rows(model, ids, sites)
@@ -193,7 +195,8 @@ def exact(model: TextModel, text: Text, *, words: Sequence[str], sites: Sequence
     start = space.place(ids.tolist())
     if len(steps) and start is None:
         raise ValueError("steps need a text that is one of the states; add its tokens to words")
-    found, = solve_all(space.shape, space.log_probs(model, model.rows), [tau], eps, start, steps)
+    found, = solve_all(space.shape, space.log_probs(model, model.rows), [tau], eps, start, steps,
+                       model.truncation)
     return found
 
 
@@ -216,7 +219,8 @@ def margins(model: TextModel, text: Text, *, tau: float = 1.0) -> "Margins":
 
     ids = np.array(token_ids(model, text), dtype=np.int64)
     check_tau(tau)
-    return margins_of(decided_rows(model, ids, np.arange(len(ids))), ids, tau, int(model.allowed.sum()))
+    return margins_of(decided_rows(model, ids, np.arange(len(ids))), ids, tau, int(model.allowed.sum()),
+                      model.truncation)
 
 
 @python_errors()

@@ -6,9 +6,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.api.chains import Text, restricted_model, token_ids
+from mlmglauber.api.chains import Text, token_ids
 from mlmglauber.api.checks import check_choice, check_count, check_tau, python_errors
 from mlmglauber.api.progress import Progress, advancing
+from mlmglauber.api.restrictions import Words, restricted_model
 from mlmglauber.dynamics.coupled_chains import coupled_chains
 from mlmglauber.dynamics.coupled_engine import CoupledEngine
 from mlmglauber.dynamics.engine import Engine
@@ -36,8 +37,8 @@ class MeetingTimes(NamedTuple):
 @python_errors()
 def meeting_times(model: TextModel, pairs: Sequence[tuple[Text, Text]], *, tau: float = 1.0,
                   coupling: str = "maximal", max_steps: int | None = None, horizon: float = 25.0, lag: int = 0,
-                  allow: Sequence[str] | None = None, seed: int | None = None, names: Sequence[str] | None = None,
-                  progress: Progress = None) -> MeetingTimes:
+                  allow: Words | None = None, seed: int | None = None, names: Sequence[str] | None = None,
+                  progress: Progress = None, ban: Words | None = None) -> MeetingTimes:
     """Steps until the two chains of each pair agree everywhere, when they draw together by a coupling.
 
     Both chains update the same site at each step; the two tokens are drawn by a maximal coupling ("maximal"), by
@@ -47,7 +48,8 @@ def meeting_times(model: TextModel, pairs: Sequence[tuple[Text, Text]], *, tau: 
 
     max_steps: joint steps after which a pair is given up and censored, by default horizon * n ln n. lag: the first
     chain runs so many steps ahead (an L-lag coupling, Biswas, Jacob and Vanetti 2019). allow: words that alone may be
-    drawn. progress: True for a bar, or a function that is called with the number of pairs that have ended.
+    drawn. ban: words that are never drawn. progress: True for a bar, or a function that is called with the number of
+    pairs that have ended.
 
     ValueError for a text that the model cannot take, and for a conditional that is not finite.
 
@@ -67,7 +69,7 @@ def meeting_times(model: TextModel, pairs: Sequence[tuple[Text, Text]], *, tau: 
         raise ValueError(f"{len(names)} names for {len(pairs)} pairs; give one name a pair")
     if any(isinstance(pair, str) or len(pair) != 2 for pair in pairs):
         raise ValueError("a pair has two texts; give a list of pairs")
-    model = restricted_model(model, allow)
+    model = restricted_model(model, allow, ban)
     seed = drawn_seed() if seed is None else seed
     engine = Engine(model)
     engine.precision.measure([tau])

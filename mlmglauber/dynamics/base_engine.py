@@ -84,8 +84,11 @@ class BaseEngine(ABC, Generic[Member, Request]):
         """What the stay intervals of a member depend on."""
 
     @abstractmethod
-    def unknown(self, row: int, site: int, uniforms: NDArray[np.float64]) -> Iterable[Request]:
-        """Requests for what is not known of a draw at this site in a member's present state."""
+    def unknown(self, row: int, step: int, site: int, uniforms: NDArray[np.float64]) -> Iterable[Request]:
+        """Requests for what is not known of a draw in a member's present state: the one of the step behind `step`."""
+
+    def change_temperatures(self, rows: Ids) -> None:
+        """Give members that have come to the end of a temperature their next one; most have one for all steps."""
 
     def advance(self, members: Sequence[Member]) -> None:
         """Move every member as far as the known conditionals carry it; then one round of the model for those that wait.
@@ -116,6 +119,9 @@ class BaseEngine(ABC, Generic[Member, Request]):
         while len(ready):
             places = population.planned(ready)
             room = np.minimum(population.horizon[ready] - population.step[ready], WINDOW - places)
+            if population.scheduled:
+                self.change_temperatures(ready)
+                room = np.minimum(room, population.turn[ready] - population.step[ready])
             size = int(min(block, room.max(), max(1, ELEMENTS // len(ready))))
             block *= 4
             ahead = np.arange(size)
@@ -144,7 +150,7 @@ class BaseEngine(ABC, Generic[Member, Request]):
         """Skip the steps of one member in which nothing changes, many at a time."""
         population = self.population
         member = population.member(row)
-        while (room := int(population.horizon[row] - population.step[row])) > 0:
+        while (room := int(min(population.horizon[row], population.turn[row]) - population.step[row])) > 0:
             sites, uniforms = member.plan(int(population.step[row]), min(room, LONG_BLOCK))
             stays = ((population.low[row, sites] <= uniforms) & (uniforms < population.high[row, sites])).all(axis=1)
             count = len(sites) if stays.all() else int(stays.argmin())
@@ -200,21 +206,26 @@ class BaseEngine(ABC, Generic[Member, Request]):
         threshold = self.cost.threshold(count)
         staying = rows[1 - self.population.rate[rows] > threshold]
         requests = [(chance, request) for row in staying.tolist()
-                    for chance, site, uniforms in self._likely(row, threshold)
-                    for request in self.unknown(row, site, uniforms)]
+                    for chance, step, site, uniforms in self._likely(row, threshold)
+                    for request in self.unknown(row, step, site, uniforms)]
         requests.sort(key=lambda item: -item[0])
         return [request for _, request in requests[:room]]
 
-    def _likely(self, row: int, threshold: float) -> Iterator[tuple[float, int, NDArray[np.float64]]]:
-        """(chance of being reached unchanged, site, uniforms) of the next steps of a member at unknown sites."""
+    def _likely(self, row: int, threshold: float) -> Iterator[tuple[float, int, int, NDArray[np.float64]]]:
+        """(chance of being reached unchanged, steps before it, site, uniforms) of next steps of a member.
+
+        At the present temperature those at unknown sites, the first one at each site; behind it all steps.
+        """
         population = self.population
         stay = min(1.0 - float(population.rate[row]), 1 - 1e-9)
         reach = int(min(np.log(threshold) / np.log(stay), SWEEPS_AHEAD * population.length[row]))
-        place = int(population.step[row] - population.start[row])
+        start = int(population.start[row])
+        place, turn = int(population.step[row]) - start, int(population.turn[row]) - start
         seen = {int(population.sites[row, place])}
         for k in range(place + 1, min(place + 1 + reach, WINDOW)):
             site = int(population.sites[row, k])
-            if site in seen or population.known[row, site]:
-                continue
-            seen.add(site)
-            yield stay ** (k - place), site, population.uniforms[row, k]
+            if k < turn:
+                if site in seen or population.known[row, site]:
+                    continue
+                seen.add(site)
+            yield stay ** (k - place), start + k, site, population.uniforms[row, k]

@@ -21,11 +21,19 @@ Key = tuple[Any, ...]
 """What a value depends on; the last part is a state or a context as bytes."""
 
 
-def context_key(site: int, tau: float, ids: Ids) -> Key:
-    """What a conditional depends on: the site, the temperature and the masked context."""
+def context_key(site: int, tau: float, ids: Ids, only: Ids | None = None) -> Key:
+    """What a conditional depends on: the site, the temperature, the masked context, and the tokens it is restricted to.
+
+    only: these tokens, None for all.
+    """
     context = ids.copy()
     context[site] = FILL
-    return site, tau, context.tobytes()
+    return conditional_key(site, tau, context.tobytes(), only)
+
+
+def conditional_key(site: int, tau: float, context: bytes, only: Ids | None) -> Key:
+    """As context_key, of a context that is masked already."""
+    return (site, tau, context) if only is None else (site, tau, only.tobytes(), context)
 
 
 class ConditionalCache:
@@ -58,17 +66,19 @@ class ConditionalCache:
         """Keep the conditionals of draws that are likely to answer the next draw, and those with `always`.
 
         rows: what the model said of them, in precision `level`. always: (B,). tolerance: of that level, in nats. A cold
-        conditional whose draw is not certain is not kept.
+        conditional whose draw is not certain is not kept, nor one whose truncation is not.
         """
         old, cold = draws.old, draws.cold
         places = np.arange(len(old))
         beside = old // len(rows.inside[0])
         mass = rows.masses[places, rows.chosen] + np.where(beside != rows.chosen, rows.masses[places, beside], 0.0)
         kept = (always | (mass >= WORTH_KEEPING)) & drawn.finite & (drawn.certain | ~cold)
+        kept &= rows.slack >= 2 * tolerance
         for k in np.flatnonzero(kept).tolist():
             tau = float(draws.taus[k])
             shift = 0.0 if cold[k] or not tolerance else tolerance / tau
-            key = context_key(int(draws.sites[k]), tau, draws.ids[k][draws.ids[k] != FILL])
+            only = None if draws.only is None else draws.only[k]
+            key = context_key(int(draws.sites[k]), tau, draws.ids[k][draws.ids[k] != FILL], only)
             known: TokenDistribution | None = self.get(key)
             if known is None or known.level != level:
                 known = TokenDistribution(rows.masses[k], shift, level)

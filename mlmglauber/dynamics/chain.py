@@ -1,17 +1,28 @@
 """One chain: its start, its output schedule, and the random numbers of its steps."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.dynamics.randomness import Stream
+from mlmglauber.dynamics.temperatures import Temperatures
 from mlmglauber.models.conditionals import Ids
 
 LEAD = 10_000
 """Maximum number of steps a chain may run ahead of its text's slowest chain; bounds the number of waiting states."""
+
+
+Choices = Mapping[int, Ids]
+"""For some sites the tokens, ascending, that may be drawn there."""
+NO_CHOICES: Choices = {}
+
+
+def choices_key(choices: Choices) -> tuple[Any, ...]:
+    """What the conditionals of a chain depend on besides its states: nothing, without choices."""
+    return tuple(part for site in sorted(choices) for part in (site, choices[site].tobytes()))
 
 
 class Move(NamedTuple):
@@ -105,16 +116,20 @@ def scan_sites(scan: str, stream: Stream, start: int, count: int, free: Ids) -> 
 class Chain:
     """One chain: its state, its step, its random streams, and the events that nobody has taken yet.
 
-    ids: (n,) the start. tau: the temperature, at least 0. seed, record, number: the name of the random streams (see
-    randomness.Stream). scan: see scan_sites. frozen: sites that keep their tokens. step: the number of updates
-    made before. horizon: the number of updates after which the chain stops for now. broken: the site of a conditional
-    that was not finite; such a chain cannot go on.
+    ids: (n,) the start. tau: the temperature, at least 0, or that of each step. seed, record, number: the name of the
+    random streams (see randomness.Stream). scan: see scan_sites. frozen: sites that keep their tokens. choices: see
+    Choices; elsewhere all tokens of the model. step: the number of updates made before. horizon: the number of updates
+    after which the chain stops for now. broken: the site of a conditional that was not finite; such a chain cannot go
+    on.
     """
 
-    def __init__(self, ids: Sequence[int], *, tau: float, seed: int, record: str, number: int,
-                 schedule: OutputSchedule, scan: str = "random", frozen: Sequence[int] = (), step: int = 0) -> None:
+    def __init__(self, ids: Sequence[int], *, tau: float | Temperatures, seed: int, record: str, number: int,
+                 schedule: OutputSchedule, scan: str = "random", frozen: Sequence[int] = (), step: int = 0,
+                 choices: Choices = NO_CHOICES) -> None:
         self.ids = np.array(ids, dtype=np.int64)
-        self.tau, self.scan, self.step, self.number, self.schedule = tau, scan, step, number, schedule
+        self.temperatures = tau if isinstance(tau, Temperatures) else Temperatures.constant(tau)
+        self.scan, self.step, self.number, self.schedule = scan, step, number, schedule
+        self.choices, self.choices_key = choices, choices_key(choices)
         self.sites = len(self.ids)
         """Number of sites n of a state."""
         self.next_due = schedule.next_due

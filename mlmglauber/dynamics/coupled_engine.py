@@ -20,19 +20,28 @@ from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.population import Population
 from mlmglauber.dynamics.token_distribution import TokenDistribution
 from mlmglauber.models.blocks import Floats, block_rows
-from mlmglauber.models.conditionals import Ids, stack
+from mlmglauber.models.conditionals import Ids, masked, stack
 
 MOST_BLOCKS = 16
 """Maximum number of blocks of a conditional that is kept whole."""
 
 
 class Wanted(NamedTuple):
-    """A request for a conditional: the state (n,), the temperature, the site, the least level of precision."""
+    """A request for a conditional: the state (n,), the temperature, the site, the least level of precision.
+
+    only: the tokens that may be drawn, None for all.
+    """
 
     ids: Ids
     tau: float
     site: int
     level: int
+    only: Ids | None = None
+
+    @property
+    def key(self) -> Key:
+        """The key of the conditional in the cache."""
+        return context_key(self.site, self.tau, self.ids, self.only)
 
 
 class Distributions:
@@ -43,7 +52,7 @@ class Distributions:
 
     def get(self, wanted: Wanted) -> TokenDistribution | None:
         """The complete conditional of a request, in its precision or a better one; None where it is not known."""
-        known: TokenDistribution | None = self.engine.cache.get(context_key(wanted.site, wanted.tau, wanted.ids))
+        known: TokenDistribution | None = self.engine.cache.get(wanted.key)
         return known if known is not None and known.complete and known.level >= wanted.level else None
 
     def compute(self, wanted: Sequence[Wanted]) -> list[TokenDistribution | None]:
@@ -52,10 +61,10 @@ class Distributions:
         Equal requests are computed once. States of like length share a call.
         """
         distributions = [self.get(each) for each in wanted]
-        missing: dict[tuple[int, float, bytes, int], list[int]] = {}
+        missing: dict[Key, list[int]] = {}
         for k, each in enumerate(wanted):
             if distributions[k] is None:
-                missing.setdefault((*context_key(each.site, each.tau, each.ids), each.level), []).append(k)
+                missing.setdefault((*each.key, each.level), []).append(k)
         firsts = [places[0] for places in missing.values()]
         for level in sorted({wanted[k].level for k in firsts}):
             at = sorted((k for k in firsts if wanted[k].level == level), key=lambda k: len(wanted[k].ids))
@@ -81,20 +90,22 @@ class Distributions:
             self._compare(batch, states, sites, rows, level)
         made = []
         for each, row in zip(batch, rows, strict=True):
-            distribution = TokenDistribution.of_row(row, each.tau, precision.tolerances[level], level)
+            row = row if each.only is None else masked(row, each.only)
+            distribution = TokenDistribution.of_row(row, each.tau, precision.tolerances[level], level,
+                                                    engine.conditional.truncation)
             if distribution is not None and distribution.compact(MOST_BLOCKS):
-                engine.cache.put(context_key(each.site, each.tau, each.ids), distribution, distribution.nbytes)
+                engine.cache.put(each.key, distribution, distribution.nbytes)
             made.append(distribution)
         return made
 
     def check(self, ids: Ids, site: int, tau: float, uniforms: NDArray[np.float64], token: int,
-              drawn_from: TokenDistribution) -> None:
+              drawn_from: TokenDistribution, only: Ids | None) -> None:
         """Make the draw of a first chain again in the best precision, now and then (see Precision.to_check).
 
-        ids: (n,) its state, before or after the draw. uniforms: (2,). token: what was drawn.
+        ids: (n,) its state, before or after the draw. uniforms: (2,). token: what was drawn. only: see Wanted.
         """
         if drawn_from.shift and self.engine.precision.to_check(uniforms[None])[0]:
-            self.engine.check(ids.copy(), site, tau, uniforms, token)
+            self.engine.check(ids.copy(), site, tau, uniforms, token, only)
 
     def _compare(self, batch: Sequence[Wanted], states: Ids, sites: Ids, rows: Floats, level: int) -> None:
         """Compare with the precision before: a tolerance that was too small for the difference is widened."""
@@ -147,12 +158,13 @@ class CoupledEngine(BaseEngine[CoupledChains, Wanted]):
         self.population.member(row).take_snapshot(step)
 
     def state_key(self, row: int) -> Key:
-        """See BaseEngine: the coupling, the temperature and the distinct states; -3 tells it from other keys."""
+        """See BaseEngine: the coupling, temperature, choices and distinct states; -3 tells it from other keys."""
         group = self.population.member(row)
         states = group.distinct_states
-        return -3, group.coupling, group.tau, len(states), b"".join(state.tobytes() for state in states)
+        whole = b"".join(state.tobytes() for state in states)
+        return -3, group.coupling, group.tau, *group.choices_key, len(states), whole
 
-    def unknown(self, row: int, site: int, uniforms: NDArray[np.float64]) -> Iterable[Wanted]:
+    def unknown(self, row: int, step: int, site: int, uniforms: NDArray[np.float64]) -> Iterable[Wanted]:
         """See BaseEngine: the conditionals of the distinct states that are not known."""
         return [each for each in self._wanted(self.population.member(row), site, 0)
                 if self.known.get(each) is None]
@@ -179,7 +191,8 @@ class CoupledEngine(BaseEngine[CoupledChains, Wanted]):
 
     def _wanted(self, group: CoupledChains, site: int, level: int) -> list[Wanted]:
         """The conditionals of a site in every distinct state of a group."""
-        return [Wanted(state, group.tau, site, level) for state in group.distinct_states]
+        only = group.choices.get(site)
+        return [Wanted(state, group.tau, site, level, only) for state in group.distinct_states]
 
     def _draw(self, row: int, site: int, distributions: list[TokenDistribution],
               uniforms: NDArray[np.float64]) -> bool:
@@ -192,7 +205,8 @@ class CoupledEngine(BaseEngine[CoupledChains, Wanted]):
             group.level = 1 + min(each.level for each in distributions)
             return False
         if group.coupling != "race":
-            self.known.check(group.distinct_states[0], site, group.tau, uniforms[:2], tokens[0], distributions[0])
+            self.known.check(group.distinct_states[0], site, group.tau, uniforms[:2], tokens[0], distributions[0],
+                             group.choices.get(site))
         changed = any(state[site] != token for state, token in zip(group.distinct_states, tokens, strict=True))
         population.rate[row] += (changed - population.rate[row]) / 32
         population.step[row] = group.step = group.step + 1
@@ -209,6 +223,6 @@ class CoupledEngine(BaseEngine[CoupledChains, Wanted]):
         if population.step[row] >= population.next_due[row]:
             group.take_snapshot(group.step)
             population.next_due[row] = group.next_due(group.step)
-        if group.finished:
-            population.horizon[row] = group.step
+        if group.meeting is not None:
+            population.horizon[row] = min(int(population.horizon[row]), max(group.end, group.step))
         return True

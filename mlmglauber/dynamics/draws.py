@@ -64,7 +64,7 @@ def draw(rows: BlockRows, uniforms: Values, taus: Values, cold: NDArray[np.bool_
         shifts = np.where(cold, 0.0, tolerance / np.where(cold, 1.0, taus))[:, None]
         low, high = narrowed(low, high, shifts)
         certain = ((low <= uniforms) & (uniforms < high)).all(axis=1)
-        certain &= rows.gap >= 2 * tolerance + NEGLIGIBLE_GAP * taus
+        certain &= (rows.gap >= 2 * tolerance + NEGLIGIBLE_GAP * taus) & (rows.slack >= 2 * tolerance)
     else:
         certain = np.ones(len(taus), dtype=bool)
     return TokenDraws(rows.chosen * BLOCK + place, rows.logp_old, logp_new, low, high, certain & rows.finite,

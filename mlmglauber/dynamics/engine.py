@@ -21,21 +21,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.dynamics.base_engine import BaseEngine, PlannedDraws, joined
-from mlmglauber.dynamics.cache import ConditionalCache, Key, context_key
+from mlmglauber.dynamics.cache import ConditionalCache, Key, conditional_key, context_key
 from mlmglauber.dynamics.chain import Chain, Event, Move
 from mlmglauber.dynamics.cost_model import CostModel
 from mlmglauber.dynamics.draws import TokenDraws, draw
 from mlmglauber.dynamics.population import ChainPopulation
 from mlmglauber.dynamics.precision import Precision
-from mlmglauber.dynamics.redraws import Redraw, Redraws
+from mlmglauber.dynamics.redraws import Redraw, Redraws, only_of
 from mlmglauber.dynamics.token_distribution import TokenDistribution
 from mlmglauber.models.conditionals import FILL, Conditional, Draws, Ids
 
 DEFERRED = 8
 """Maximum number of deferred chains that wait for a call in better precision while others can run."""
 
-Ahead = tuple[int, int, NDArray[np.float64]]
-"""A draw of a step ahead: row, site, uniforms."""
+Ahead = tuple[int, int, float, NDArray[np.float64]]
+"""A draw of a step ahead: row, site, temperature, uniforms."""
 
 
 class Engine(BaseEngine[Chain, Ahead]):
@@ -58,12 +58,13 @@ class Engine(BaseEngine[Chain, Ahead]):
         """Maximum number of conditionals in a call; the model's own can change from call to call."""
         return self.conditional.rows if self._rows is None else self._rows
 
-    def check(self, ids: Ids, site: int, tau: float, uniforms: NDArray[np.float64], token: int) -> None:
+    def check(self, ids: Ids, site: int, tau: float, uniforms: NDArray[np.float64], token: int,
+              only: Ids | None = None) -> None:
         """Make a draw that was certain once more in the best precision; `precision` counts those that differ.
 
-        ids: (n,). uniforms: (2,). token: what was drawn.
+        ids: (n,). uniforms: (2,). token: what was drawn. only: the tokens that may be drawn, None for all.
         """
-        self._redraws.checks.append(Redraw(None, -1, ids, site, tau, uniforms, 1, token, None))
+        self._redraws.checks.append(Redraw(None, -1, ids, site, tau, uniforms, 1, token, None, only))
         if len(self._redraws.checks) >= self.rows:
             self._redraw()
 
@@ -81,7 +82,9 @@ class Engine(BaseEngine[Chain, Ahead]):
         for k, (row, site, n, tau) in enumerate(zip(
                 draws.rows.tolist(), draws.sites.tolist(), population.length[draws.rows].tolist(),
                 population.tau[draws.rows].tolist(), strict=True)):
-            known: TokenDistribution | None = self.cache.get((site, tau, contexts[k, :n].tobytes()))
+            only = population.only(row, site) if population.restricted else None
+            key = conditional_key(site, tau, contexts[k, :n].tobytes(), only)
+            known: TokenDistribution | None = self.cache.get(key)
             drawn = known.draw(*draws.uniforms[k].tolist()) if known is not None else None
             if known is None or (drawn is None and known.level == 0):
                 unknown.append(k)
@@ -90,7 +93,7 @@ class Engine(BaseEngine[Chain, Ahead]):
             if drawn is None or logp_old is None or not drawn.certain:
                 level = known.level if drawn is None or logp_old is None else known.level + 1
                 self._defer(Redraw(population.member(row), row, population.ids[row, :n].copy(), site, tau,
-                                   draws.uniforms[k], level, -1, None))
+                                   draws.uniforms[k], level, -1, None, only))
                 continue
             ends = known.ends(drawn.token)
             assert ends is not None
@@ -136,46 +139,63 @@ class Engine(BaseEngine[Chain, Ahead]):
         chain.events.append(Event(step, chain.ids.copy(), Move(site, token, token, logp, logp)))
 
     def state_key(self, row: int) -> Key:
-        """See BaseEngine: the temperature and the state; -1 tells it from the keys of conditionals."""
+        """See BaseEngine: the temperature, the choices and the state; -1 tells it from the keys of conditionals."""
         population = self.population
-        return -1, float(population.tau[row]), population.ids[row, : population.length[row]].tobytes()
+        choices = population.member(row).choices_key if population.restricted else ()
+        return -1, float(population.tau[row]), *choices, population.ids[row, : population.length[row]].tobytes()
 
-    def unknown(self, row: int, site: int, uniforms: NDArray[np.float64]) -> Iterable[Ahead]:
+    def unknown(self, row: int, step: int, site: int, uniforms: NDArray[np.float64]) -> Iterable[Ahead]:
         """See BaseEngine."""
         population = self.population
-        key = context_key(site, float(population.tau[row]), population.ids[row, : population.length[row]])
-        return [(row, site, uniforms)] if self.cache.get(key) is None else []
+        tau = population.tau_at(row, step)
+        key = context_key(site, tau, population.ids[row, : population.length[row]], population.only(row, site))
+        return [(row, site, tau, uniforms)] if self.cache.get(key) is None else []
+
+    def change_temperatures(self, rows: Ids) -> None:
+        """See BaseEngine: what is known of a state at its old temperature goes to the cache."""
+        population = self.population
+        rows = rows[population.step[rows] >= population.turn[rows]]
+        self.leave_states(rows)
+        for row in rows.tolist():
+            population.set_temperature(row, population.member(row))
+        self.enter_states(rows)
 
     def answer(self, waiting: PlannedDraws) -> None:
         """See BaseEngine: the draws that wait, and in the same batch conditionals of steps ahead; then redraws."""
         count = len(waiting.rows)
         if count:
             population = self.population
-            draws = waiting
+            draws, taus = waiting, population.tau[waiting.rows]
             ahead = self.prefetch(waiting.rows, count)
             if ahead:
-                rows, sites, uniforms = zip(*ahead, strict=True)
+                rows, sites, more, uniforms = zip(*ahead, strict=True)
                 draws = joined([waiting, PlannedDraws(np.array(rows), np.array(sites), np.array(uniforms))])
+                taus = np.concatenate([taus, more])
             wanted = np.arange(len(draws.rows)) < count
             order = np.argsort(population.length[draws.rows], kind="stable")  # states of like length share a call
             for start in range(0, len(order), self.rows):
                 part = order[start : start + self.rows]
-                self._call(draws.at(part), wanted[part])
+                self._call(draws.at(part), taus[part], wanted[part])
         deferred = len(self._redraws.deferred)
         if deferred and (not count or deferred >= DEFERRED):
             self._redraw()
 
-    def _call(self, planned: PlannedDraws, wanted: NDArray[np.bool_]) -> None:
+    def _call(self, planned: PlannedDraws, taus: NDArray[np.float64], wanted: NDArray[np.bool_]) -> None:
         """One call of the model in its fastest precision.
 
-        wanted: (R,) the draws that chains wait for; the others are prefetched. A wanted draw is made if it is certain,
-        else its chain is deferred.
+        taus: (R,). wanted: (R,) the draws that chains wait for; the others are prefetched. A wanted draw is made if it
+        is certain, else its chain is deferred.
         """
         population, precision = self.population, self.precision
         n = int(population.length[planned.rows].max())
-        taus, uniforms = population.tau[planned.rows], planned.uniforms
+        uniforms = planned.uniforms
         precision.measure(taus.tolist())
-        draws = Draws(population.ids[planned.rows, :n], planned.sites, taus, uniforms[:, 0], precision.cold(taus, 0))
+        only = None
+        if population.restricted:
+            only = only_of([population.only(row, site) for row, site in
+                            zip(planned.rows.tolist(), planned.sites.tolist(), strict=True)])
+        draws = Draws(population.ids[planned.rows, :n], planned.sites, taus, uniforms[:, 0], precision.cold(taus, 0),
+                      only)
         tolerance = precision.tolerances[0]
         rows = self.cost.timed(len(taus), lambda: self.conditional.weigh(draws))
         drawn = draw(rows, uniforms, taus, draws.cold, tolerance)
@@ -186,7 +206,8 @@ class Engine(BaseEngine[Chain, Ahead]):
             row = int(planned.rows[k])
             ids = draws.ids[k, : population.length[row]].copy()
             redraw = Redraw(population.member(row) if repeat[k] else None, row, ids, int(planned.sites[k]),
-                            float(taus[k]), uniforms[k], 1, int(drawn.tokens[k]), rows.row(k))
+                            float(taus[k]), uniforms[k], 1, int(drawn.tokens[k]), rows.row(k),
+                            None if only is None else only[k])
             if repeat[k]:
                 self._defer(redraw)
             else:

@@ -23,12 +23,14 @@ def advance(precision: Precision, chains: Sequence[Chain], rows: int = 64) -> No
         states = stack([chain.ids for chain in batch])
         sites = np.array([int(site[0]) for site, _ in plans])
         uniforms = np.array([uniform[0] for _, uniform in plans])
-        taus = np.array([chain.tau for chain in batch])
+        taus = np.array([chain.temperatures.at(chain.step + 1) for chain in batch])
         precision.measure(taus.tolist())
         members: Ids = np.arange(len(batch))
         for level, tolerance in enumerate(precision.tolerances):
             cold = precision.cold(taus[members], level)
-            draws = Draws(states[members], sites[members], taus[members], uniforms[members, 0], cold)
+            only = tuple(batch[k].choices.get(int(sites[k])) for k in members.tolist())
+            draws = Draws(states[members], sites[members], taus[members], uniforms[members, 0], cold,
+                          only if any(tokens is not None for tokens in only) else None)
             drawn = draw(precision.conditional.weigh(draws, level), uniforms[members], taus[members], cold, tolerance)
             for k, member in enumerate(members.tolist()):
                 if not drawn.finite[k]:

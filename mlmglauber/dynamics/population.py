@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.dynamics.chain import Chain
+from mlmglauber.dynamics.temperatures import NEVER
 from mlmglauber.models.conditionals import FILL, Ids
 
 WINDOW = 256
@@ -74,7 +75,7 @@ class Population(Generic[Member]):
         "sites": (("window",), np.int64, 0), "uniforms": (("window", "words"), np.float64, 0.0),
         "start": ((), np.int64, -WINDOW), "length": ((), np.int64, 0), "step": ((), np.int64, 0),
         "horizon": ((), np.int64, 0), "next_due": ((), np.int64, 0), "rate": ((), np.float64, 0.5),
-        "deferred": ((), bool, False),
+        "deferred": ((), bool, False), "turn": ((), np.int64, NEVER),
     }
     """The arrays by name; `width` is the maximum number of sites of a member."""
 
@@ -104,6 +105,10 @@ class Population(Generic[Member]):
     """The recent rate of change: a mean over about 32 steps."""
     deferred: NDArray[np.bool_]
     """Whether the member waits for a draw in a better precision."""
+    turn: Ids
+    """The number of steps after which the member has another temperature."""
+    scheduled = False
+    """Whether the temperature of a member may change."""
 
     def _allocate(self, count: int, width: int) -> None:
         """Make room for `count` members of `width` sites; rows that are in use keep their values."""
@@ -142,6 +147,7 @@ class Population(Generic[Member]):
         self.forget_stay_intervals(row)
         self.start[row], self.length[row], self.step[row] = -WINDOW, n, member.step
         self.next_due[row], self.rate[row], self.deferred[row] = member.next_due(member.step), 0.5, False
+        self.turn[row] = NEVER
 
         def forget(_: object) -> None:
             del self._rows[key]
@@ -199,6 +205,8 @@ class ChainPopulation(Population[Chain]):
     burn_in: Ids
     on_change: NDArray[np.bool_]
     """Whether each state that differs from the one before is emitted."""
+    restricted = False
+    """Whether a chain may draw only some tokens at some sites."""
 
     def __init__(self) -> None:
         super().__init__(words=2)
@@ -215,6 +223,21 @@ class ChainPopulation(Population[Chain]):
         self.ids[row] = FILL
         self.ids[row, : member.sites] = member.ids
         member.ids = self.ids[row, : member.sites]
-        self.tau[row], self.burn_in[row] = member.tau, member.schedule.burn_in
-        self.on_change[row] = member.schedule.every == 0
+        self.burn_in[row], self.on_change[row] = member.schedule.burn_in, member.schedule.every == 0
+        self.set_temperature(row, member)
+        self.scheduled = self.scheduled or not member.temperatures.is_constant
+        self.restricted = self.restricted or bool(member.choices)
         return row
+
+    def only(self, row: int, site: int) -> Ids | None:
+        """The tokens that a chain may draw at a site, None for all."""
+        return self.member(row).choices.get(site) if self.restricted else None
+
+    def set_temperature(self, row: int, chain: Chain) -> None:
+        """Set the temperature of a chain's next step, and the step after which it changes."""
+        step = int(self.step[row]) + 1
+        self.tau[row], self.turn[row] = chain.temperatures.at(step), chain.temperatures.until(step)
+
+    def tau_at(self, row: int, step: int) -> float:
+        """The temperature of the step behind the first `step` ones of a chain, not before its present one."""
+        return float(self.tau[row]) if step < self.turn[row] else self.member(row).temperatures.at(step + 1)

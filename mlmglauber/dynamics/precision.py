@@ -67,6 +67,8 @@ class Precision:
         for level in range(last):
             rows = self.conditional.log_probs_at(states, sites, level)
             worst = max((self._worst(rows, exact, old, tau) for tau in temperatures), default=0.0)
+            if self.conditional.truncation is not None:
+                worst = max(worst, _spread(rows, exact))
             self.tolerances[level] = rounded_up(SAFETY * max(worst, 1e-9))
 
     @staticmethod
@@ -87,7 +89,7 @@ class Precision:
 
         fast, exact: the same conditionals in this level and in a better one. taus: (B,) their temperatures.
         """
-        warm = ~self.cold(taus, level) & exact.finite & fast.finite
+        warm = ~self.cold(taus, level) & exact.finite & fast.finite & (fast.slack >= 2 * self.tolerances[level])
         if not warm.any():
             return
         worst = float((discrepancy(fast, exact) * taus)[warm].max())
@@ -103,6 +105,13 @@ class Precision:
     def to_check(uniforms: Values) -> NDArray[np.bool_]:
         """(B,) which draws are checked, about one of CHECKED; a function of their (B, 2) uniforms alone."""
         return np.asarray((uniforms[:, 1] * 2.0**53).astype(np.int64) % CHECKED == 0)
+
+
+def _spread(rows: NDArray[np.floating], exact: NDArray[np.floating]) -> float:
+    """The largest error, in nats, of a difference of two log-probabilities of one row: what a truncation compares."""
+    errors = [row[known] - true[known] for row, true in zip(rows, exact, strict=True)
+              for known in [np.isfinite(row) & np.isfinite(true)]]
+    return max(float(np.ptp(each)) for each in errors)
 
 
 def rounded_up(tolerance: float) -> float:

@@ -1,6 +1,6 @@
 """Draws that are made again in a better precision: those that rounding could have changed, and checks of others."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ class Redraw(NamedTuple):
 
     chain, row: the chain that is deferred until the draw is made, and its row; None and -1 where a certain draw is
     checked. token: what was drawn before. fast: the level before, None where it is not known.
+    only: the tokens that may be drawn, None for all.
     """
 
     chain: Chain | None
@@ -31,6 +32,12 @@ class Redraw(NamedTuple):
     level: int
     token: int
     fast: BlockRows | None
+    only: Ids | None = None
+
+
+def only_of(only: Sequence[Ids | None]) -> tuple[Ids | None, ...] | None:
+    """The field `only` of Draws: None where no draw is restricted."""
+    return tuple(only) if any(tokens is not None for tokens in only) else None
 
 
 class Redraws:
@@ -63,7 +70,7 @@ class Redraws:
         precision = self.precision
         taus, uniforms = (np.array([getattr(redraw, name) for redraw in group]) for name in ("tau", "uniforms"))
         draws = Draws(stack([redraw.ids for redraw in group]), np.array([redraw.site for redraw in group]), taus,
-                      uniforms[:, 0], precision.cold(taus, level))
+                      uniforms[:, 0], precision.cold(taus, level), only_of([redraw.only for redraw in group]))
         tolerance = precision.tolerances[level]
         rows = precision.conditional.weigh(draws, level)
         self.counters.again += len(group)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mlmglauber.dynamics.draws import NEGLIGIBLE_GAP, Values
 from mlmglauber.models.blocks import BLOCK, BlockRows, Floats, Ids, tempered_weights
+from mlmglauber.models.truncation import Truncation
 
 SMALLEST = 2.0**-53
 """Minimum share of a block or token that is kept."""
@@ -53,11 +54,13 @@ class TokenDistribution:
         self._dense: Floats | None = None
 
     @classmethod
-    def of_row(cls, log_probs: Floats, tau: float, tolerance: float, level: int) -> "TokenDistribution | None":
+    def of_row(cls, log_probs: Floats, tau: float, tolerance: float, level: int,
+               truncation: Truncation | None = None) -> "TokenDistribution | None":
         """The complete distribution of one row; None where the row is not finite.
 
         log_probs: (V,) at tau = 1, in nats. tolerance: see draws.draw. Where tau is so low that the likeliest token is
-        taken, and the second one is within the tolerance, the shift is infinite: no draw is certain.
+        taken, and the second one is within the tolerance, the shift is infinite: no draw is certain. The same holds
+        where an error within the tolerance could change which tokens the truncation keeps.
 
         >>> made = TokenDistribution.of_row(np.log([.5, .3, .2]), 0.5, 0.0, 0)
         >>> made.draw(0.0, 0.7).token, round(float(np.exp(made.logp(0))), 4)
@@ -66,13 +69,18 @@ class TokenDistribution:
         top = log_probs.max()
         if not np.isfinite(top):
             return None
-        cold = np.array([tau <= 2 * tolerance])
+        cold, slack = np.array([tau <= 2 * tolerance]), np.inf
+        if truncation is not None:
+            truncated = truncation.of(log_probs[None], np.array([tau]), cold)
+            log_probs, slack = truncated.rows[0], truncated.slack[0]
         weights = tempered_weights(log_probs[None], np.array([tau]), cold)[0]
         shift = tolerance / tau if not cold[0] else 0.0
         if cold[0] and tolerance and len(log_probs) > 1:
             second, best = np.partition(log_probs, -2)[-2:]
             if best - second < 2 * tolerance + NEGLIGIBLE_GAP * tau:
                 shift = np.inf
+        if slack < 2 * tolerance:
+            shift = np.inf
         dense = np.zeros((-(-len(weights) // BLOCK), BLOCK))
         dense.reshape(-1)[: len(weights)] = weights / weights.sum()
         made = cls(dense.sum(axis=1), shift, level)

@@ -28,7 +28,7 @@ class BlockRows(NamedTuple):
     (B, BLOCK) p_tau of its tokens, 0 beyond the vocabulary. beside: the same for the block of the present token, the
     one at the site. logp_old: (B,) log p_tau of the present token, in nats. gap: (B,) where the draw is an argmax, the
     largest log-probability minus the second largest, at tau = 1; elsewhere inf. finite: (B,) False for a row that is
-    not a distribution: NaN, +inf, or no allowed token.
+    not a distribution: NaN, +inf, or no allowed token. slack: (B,) see truncation.Truncated; inf without truncation.
     """
 
     masses: Floats
@@ -38,6 +38,7 @@ class BlockRows(NamedTuple):
     logp_old: NDArray[np.float64]
     gap: NDArray[np.float64]
     finite: NDArray[np.bool_]
+    slack: NDArray[np.float64]
 
     def row(self, k: int) -> "BlockRows":
         """A copy of the k-th row."""
@@ -91,7 +92,8 @@ def block_rows(rows: Floats, old: Ids, taus: NDArray[np.float64], uniforms: NDAr
     blocks.reshape(count, -1)[:, :vocab] = weights
     masses = blocks.sum(axis=2)
     chosen = choose(np.cumsum(masses, axis=1), uniforms)
-    return BlockRows(masses, chosen, blocks[places, chosen], blocks[places, old // BLOCK], logp_old, gap, finite)
+    return BlockRows(masses, chosen, blocks[places, chosen], blocks[places, old // BLOCK], logp_old, gap, finite,
+                     np.full(count, np.inf))
 
 
 def choose(edges: NDArray[np.float64], uniforms: NDArray[np.float64]) -> Ids:

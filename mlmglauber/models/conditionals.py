@@ -12,6 +12,7 @@ from mlmglauber.models.blocks import BlockRows, block_rows
 from mlmglauber.models.blocks import Floats as Floats
 from mlmglauber.models.blocks import Ids as Ids
 from mlmglauber.models.token_scores import TokenScores, token_scores
+from mlmglauber.models.truncation import Truncation
 
 FILL = -1
 """Fills up shorter states on the right where states of several lengths share one array."""
@@ -21,7 +22,8 @@ class Draws(NamedTuple):
     """B draws, one from each of B conditionals.
 
     ids: (B, n) states, shorter ones filled up with FILL. sites: (B,) one site per state. taus: (B,) temperatures.
-    uniforms: (B,) the first uniform of each draw. cold: (B,) True where the argmax is taken instead of a draw.
+    uniforms: (B,) the first uniform of each draw. cold: (B,) True where the argmax is taken instead of a draw. only:
+    for each draw the tokens that it may give, ascending, None for all; None where no draw is restricted.
     """
 
     ids: Ids
@@ -29,6 +31,7 @@ class Draws(NamedTuple):
     taus: NDArray[np.float64]
     uniforms: NDArray[np.float64]
     cold: NDArray[np.bool_]
+    only: tuple[Ids | None, ...] | None = None
 
     @property
     def old(self) -> Ids:
@@ -47,6 +50,25 @@ def stack(states: Sequence[Ids]) -> Ids:
     return rows
 
 
+def weigh_rows(rows: Floats, draws: Draws, truncation: Truncation | None = None) -> BlockRows:
+    """What draws from (B, V) log-probabilities need; tokens that a draw may not give get probability 0."""
+    if draws.only is not None:
+        rows = np.stack([row if tokens is None else masked(row, tokens)
+                         for row, tokens in zip(rows, draws.only, strict=True)])
+    if truncation is None:
+        return block_rows(rows, draws.old, draws.taus, draws.uniforms, draws.cold)
+    truncated = truncation.of(rows, draws.taus, draws.cold)
+    weighed = block_rows(truncated.rows, draws.old, draws.taus, draws.uniforms, draws.cold)
+    return weighed._replace(slack=truncated.slack)
+
+
+def masked(row: Floats, tokens: Ids) -> Floats:
+    """(V,) log-probabilities of these tokens, and -inf for all others; they are not renormalised."""
+    result = np.full_like(row, -np.inf)
+    result[tokens] = row[tokens]
+    return result
+
+
 class Conditional(Protocol):
     """Anything that answers: how likely is each token at a masked site, given the other tokens?
 
@@ -58,6 +80,8 @@ class Conditional(Protocol):
     """(V,) True for the tokens that may be drawn; the others have probability 0."""
     levels: int
     """Number of precisions that the conditional can be computed in: 0 is the fastest, levels - 1 defines the chain."""
+    truncation: Truncation | None = None
+    """The rules that cut off tokens at the temperature of a draw; log-probabilities are those before that."""
 
     @property
     def rows(self) -> int:
@@ -167,8 +191,7 @@ class OneLevel(Conditional):
 
     def weigh(self, draws: Draws, level: int = 0) -> BlockRows:
         """See Conditional."""
-        rows = self.log_probs(draws.ids, draws.sites)
-        return block_rows(rows, draws.old, draws.taus, draws.uniforms, draws.cold)
+        return weigh_rows(self.log_probs(draws.ids, draws.sites), draws)
 
 
 class TableConditional(OneLevel):

@@ -56,7 +56,8 @@ def _part(torch: Any, logits: Any, old: Any, taus: Any, uniforms: Any, cold: Any
     edges = masses.double().cumsum(dim=1)
     total = edges[:, -1:]
     chosen = torch.minimum((edges <= uniforms[:, None] * total).sum(dim=1), (edges < total).sum(dim=1))
-    return (masses, chosen, _block(torch, shares, chosen), _block(torch, shares, old // BLOCK), logp_old, gap, finite)
+    return (masses, chosen, _block(torch, shares, chosen), _block(torch, shares, old // BLOCK), logp_old, gap, finite,
+            torch.full_like(gap, torch.inf))
 
 
 def _block(torch: Any, shares: Any, blocks: Any) -> Any:

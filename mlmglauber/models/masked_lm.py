@@ -17,7 +17,7 @@ import numpy as np
 from mlmglauber.models import checkpoint
 from mlmglauber.models.batch_size import BatchSize, Rows
 from mlmglauber.models.blocks import BlockRows, Floats, Ids
-from mlmglauber.models.conditionals import FILL, Draws
+from mlmglauber.models.conditionals import FILL, Draws, weigh_rows
 from mlmglauber.models.device_draws import as_tensors, device_block_rows
 from mlmglauber.models.devices import (
     format_name,
@@ -142,7 +142,9 @@ class MaskedLM(TokenizedModel):
         return self.log_probs(ids, sites, level=level % self.levels)
 
     def weigh(self, draws: Draws, level: int = 0) -> BlockRows:
-        """See Conditional; computed on the model's device."""
+        """See Conditional; computed on the model's device, unless draws are restricted."""
+        if draws.only is not None:
+            return weigh_rows(self.log_probs_at(draws.ids, draws.sites, level), draws)
         def finish(logits: Any, members: Ids) -> BlockRows:
             return device_block_rows(self._torch, logits, *as_tensors(
                 self._torch, self.device, draws.old[members], draws.taus[members], draws.uniforms[members],
@@ -288,8 +290,6 @@ class MaskedLM(TokenizedModel):
         """See TextModel."""
         return {
             **self._identity, "class": type(self.model).__name__, "tokenizer": type(self.tokenizer).__name__,
-            "vocab": self.vocab_size, "banned": int((~self.allowed).sum()),
-            "dtype": format_name(self.model.dtype), "precision": format_name(self._formats[-1]),
-            "device": self.device,
-            "threads": self._torch.get_num_threads(), "versions": library_versions(),
-        }
+            "vocab": self.vocab_size, "banned": int((~self.allowed).sum()), "dtype": format_name(self.model.dtype),
+            "precision": format_name(self._formats[-1]), "device": self.device,
+            "threads": self._torch.get_num_threads(), "versions": library_versions()}

@@ -28,6 +28,16 @@ def token_of(model: TextModel, word: str, like: int | None = None) -> int:
     return single[0]
 
 
+def named_token(model: TextModel, name: str) -> int:
+    """The token of a word or, for a piece that is not a word, of id:NUMBER."""
+    if not name.startswith("id:"):
+        return token_of(model, name)
+    number = name.removeprefix("id:")
+    if not (number.isdecimal() and int(number) < model.vocab_size and model.allowed[int(number)]):
+        raise RecordError(f"{name!r} is not the id of a token that may be drawn; give another id")
+    return int(number)
+
+
 def tokens_of_word(model: TextModel, word: str, like: int, count: int) -> tuple[int, ...]:
     """The tokens of a word that replaces a block of `count` sites; `like` as in token_of.
 

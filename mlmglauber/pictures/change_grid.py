@@ -53,6 +53,7 @@ class ChangeGrid:
     def __init__(self, state: ChainState) -> None:
         n = len(state.ids)
         self.tau = state.tau
+        """The temperature; None where it is not known, or changes."""
         self.first_ids, self.ids = list(state.ids), list(state.ids)
         self.start = self.last = state.step
         self.width = 1
@@ -76,6 +77,8 @@ class ChangeGrid:
         """Take the next state; ValueError for one that is not the next."""
         if state.step <= self.last or len(state.ids) != len(self.ids):
             raise ValueError("it does not come after the chain's state before; sort the states by step")
+        if state.tau != self.tau:
+            self.tau = None
         at_once = state.step == self.last + 1
         self.last = state.step
         while state.step - self.start >= COLUMNS * self.width:

@@ -35,6 +35,10 @@ class ChainKey(NamedTuple):
     n: int | None
 
 
+Taus = tuple[float, ...]
+"""The temperatures of a chain in the order of its steps; empty where it has none."""
+
+
 class Plateau(NamedTuple):
     """Mean drift over the second half of the chains of one law, temperature and length, and its spread over chains."""
 
@@ -60,13 +64,16 @@ def items(record: Mapping[str, Any]) -> Iterator[tuple[Hashable, Any]]:
 def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture:
     """A panel for each length with a curve for each temperature, the median and quartiles over chains; of summaries
     the plateau against temperature, mean and standard deviation over chains.
+
+    Chains whose temperature changes by a schedule have one curve for each schedule.
     """
     notes: list[str] = []
-    groups: dict[Any, dict[Any, list[Values]]] = {}
-    for chain, states in kept.items():
-        if isinstance(chain, ChainKey):
-            by_tau = groups.setdefault(chain.n, {})
-            by_tau.setdefault(chain.tau, []).append(np.array(sorted(states), dtype=np.float64).T)
+    groups: dict[Any, dict[Taus, list[Values]]] = {}
+    for (_, n), chain in _chains(kept).items():
+        parts = sorted((min(states)[0], tau) for tau, states in chain.items())
+        taus = tuple(tau for _, tau in parts if tau is not None)
+        states = sorted(state for of_tau in chain.values() for state in of_tau)
+        groups.setdefault(n, {}).setdefault(taus, []).append(np.array(states, dtype=np.float64).T)
     panels = [_curves(n, groups[n], threshold, notes) for n in chosen(_sorted(groups), PANELS, "lengths", notes)]
     panels = [panel for panel in panels if len(panel.layers) > 1]
     if "plateau" in kept:
@@ -74,22 +81,37 @@ def picture(kept: Mapping[Hashable, Sequence[Any]], threshold: float) -> Picture
     return Picture(panels, notes)
 
 
+def _chains(kept: Mapping[Hashable, Sequence[Any]]) -> dict[tuple[Any, int | None], dict[float | None, Any]]:
+    """The states of each chain of each length at each of its temperatures."""
+    chains: dict[tuple[Any, int | None], dict[float | None, Any]] = {}
+    for key, states in kept.items():
+        if isinstance(key, ChainKey):
+            chains.setdefault((key.name, key.n), {})[key.tau] = states
+    return chains
+
+
 def _sorted(keys: Mapping[Any, Any]) -> list[Any]:
     return sorted(keys, key=lambda key: (key is None, key or 0))
 
 
-def _curves(n: int | None, by_tau: Mapping[Any, list[Values]], threshold: float, notes: list[str]) -> Panel:
-    taus = chosen(_sorted(by_tau), SERIES, "temperatures", notes)
+def _label(taus: Taus) -> str:
+    if not taus:
+        return "no temperature"
+    return f"τ = {taus[0]:g}" if len(taus) == 1 else f"τ from {taus[0]:g} to {taus[-1]:g}"
+
+
+def _curves(n: int | None, by_tau: Mapping[Taus, list[Values]], threshold: float, notes: list[str]) -> Panel:
+    taus = chosen(sorted(by_tau, key=lambda taus: (not taus, len(taus) > 1, taus)), SERIES, "temperatures", notes)
     layers: list[Any] = []
     count = max(len(series) for series in by_tau.values())
     for tau, look in zip(taus, ordered(len(taus)), strict=True):
         steps, low, middle, high = over_chains(by_tau[tau])
         if not len(steps):
-            notes.append("tau " + ("unknown" if tau is None else f"{tau:g}") + ": drift is undefined in all states")
+            name = "tau unknown" if not tau else _label(tau).replace("τ =", "tau").replace("τ", "tau")
+            notes.append(f"{name}: drift is undefined in all states")
             continue
-        label = "no temperature" if tau is None else f"τ = {tau:g}"
         band = (low, high) if len(by_tau[tau]) > 1 else (None, None)
-        layers.append(Curve(steps, middle, label, look.color, *band))
+        layers.append(Curve(steps, middle, _label(tau), look.color, *band))
     layers.append(Rule(threshold, f"threshold {threshold:g}"))
     title = ("" if n is None else f"n = {n}: ") + ("median and quartiles of chains" if count > 1 else "one chain")
     return Panel(title, Axis("steps (updates of one site)", low=0), Axis(DRIFT, low=0), layers)

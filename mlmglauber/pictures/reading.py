@@ -29,7 +29,8 @@ def law_of(record: Mapping[str, Any]) -> str:
     """How the chains of a summary were made, as a legend says it: model, scan, restrictions."""
     parts = [str(record["model"])] if record.get("model") is not None else []
     parts += [f"{record['scan']} scan"] if record.get("scan") not in (None, "random") else []
-    return ", ".join(parts + [f"{key} {record[key]}" for key in ("allow", "freeze") if record.get(key)])
+    names = ("allow", "ban", "top_k", "top_p", "min_p", "freeze", "schedule")
+    return ", ".join(parts + [f"{key} {record[key]}" for key in names if record.get(key)])
 
 
 def is_flat(record: Mapping[str, Any]) -> bool:

@@ -9,6 +9,7 @@ from mlmglauber.stream.json_values import dumps, loads_object
 
 MAX_LINE = 16 * 1024 * 1024
 """Maximum number of bytes of a line; a longer one is refused before it is in memory."""
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 BLANKS = b" \t\r"
 
@@ -50,11 +51,12 @@ class Format:
 
     def __init__(self, plain: bool = True, field: str | None = None) -> None:
         self._plain, self._field = plain, field
-        self._direct = type(self) is Format and field is None
+        self.direct = type(self) is Format and field is None
+        """Whether lines that are JSON objects need no conversion."""
 
     def takes_as_it_is(self, content: bytes) -> bool:
         """Whether a line needs no conversion: it looks like one JSON object from its first byte to its last."""
-        return (self._direct and content.startswith(b"{") and content.endswith(b"}") and len(content) <= MAX_LINE)
+        return (self.direct and content.startswith(b"{") and content.endswith(b"}") and len(content) <= MAX_LINE)
 
     def take(self, line: Line) -> list[Line]:
         """The lines of JSON that the next line of the input completes."""
@@ -244,3 +246,13 @@ def _with_text(line: Line, content: bytes, field: str) -> Line:
         return line._replace(content=None, error=f'the record has no field "{field}", which --text-field names; add it')
     text = record.pop(field)
     return line._replace(content=dumps(record | {"text": text}))
+
+
+def is_utf_16(line: bytes) -> bool:
+    """Whether a line is UTF-16: it begins with a byte order mark, or every second byte is zero."""
+    if line.startswith(UTF_16_MARKS):
+        return True
+    start = line[:32]
+    if len(start) < 8 or 0 not in start[:2]:
+        return False
+    return any(not any(start[k::2]) and all(start[1 - k :: 2]) for k in (0, 1))

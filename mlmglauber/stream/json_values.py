@@ -57,6 +57,8 @@ def _was_rounded(value: Any, level: int = 0) -> bool:
         return False
     if level == DEEPEST:
         raise RecordError(f"values are nested in more than {DEEPEST} levels; flatten the record")
+    if {float, dict, list}.isdisjoint(map(type, parts)):  # most lists are ids of tokens
+        return False
     rounded = False
     for part in parts:
         if type(part) in (float, dict, list):

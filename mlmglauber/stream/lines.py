@@ -2,14 +2,15 @@
 
 import os
 import select
-import stat
 import sys
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
+from mlmglauber.stream.descriptors import file_size, has_ended, unread
 from mlmglauber.stream.errors import InputError, MlmError, RecordError
-from mlmglauber.stream.formats import BYTE_ORDER_MARK, MAX_LINE, Format, Line, Reading, format_of
+from mlmglauber.stream.formats import BYTE_ORDER_MARK, MAX_LINE, Format, Line, Reading, format_of, is_utf_16
 
 BLOCK = 1 << 18
 """Maximum number of bytes of one read."""
@@ -19,7 +20,18 @@ GZIP_MARK = b"\x1f\x8b"
 PACKED = {b"\x28\xb5\x2f\xfd": "zstd -dc", b"\xfd7zXZ\x00": "xz -dc", b"PK\x03\x04": "unzip -p"} | {
     b"BZh%d1AY&SY" % level: "bzip2 -dc" for level in range(1, 10)}
 """The first bytes of files in other compressed formats, and the command that decompresses them."""
-UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class LineBlock(NamedTuple):
+    """Lines that follow each other in one input: its name, the number of the first line, the lines as bytes."""
+
+    name: str
+    first: int
+    lines: list[bytes]
+
+    def place(self, number: int) -> str:
+        """FILE:LINE of a line, counted from 0."""
+        return f"{self.name}:{self.first + number}"
 
 
 class Lines:
@@ -76,6 +88,28 @@ class Lines:
         self._returned += 1
         return line
 
+    def block(self) -> "LineBlock | None":
+        """The whole lines of the open input that have been read, at least one, without taking them; see `skip`.
+
+        None where only `next` knows what comes: at the end of an input, in another format than JSON Lines, before an
+        error.
+        """
+        while not self._made and not self._pending and self._failure is None:
+            if self._open is None and not self._open_next():
+                return None
+            self._read()
+        if self._made or self._failure is not None or not self._format.direct:
+            return None
+        lines = [content for content in reversed(self._pending) if content is not None]
+        return LineBlock(self._name, self._number + 1, lines) if lines else None
+
+    def skip(self, count: int) -> None:
+        """Take the first `count` lines of `block`."""
+        del self._pending[-count:]
+        self._number += count
+        self._taken += count
+        self._returned += count
+
     def remaining(self) -> int | None:
         """Number of lines to come, estimated from the sizes of files; None where an input that is no file is open.
 
@@ -83,15 +117,15 @@ class Lines:
         """
         if self._failure is not None:
             return 0
-        unread, descriptor = self._size, self._open
-        if descriptor is None or (unread is None and _has_ended(descriptor)):
-            unread = 0
-        sizes = [unread, *map(_size, self.paths)]
+        left, descriptor = self._size, self._open
+        if descriptor is None or (left is None and has_ended(descriptor)):
+            left = 0
+        sizes = [left, *map(file_size, self.paths)]
         if None in sizes:
             return None
-        unread = sum(size or 0 for size in sizes)
+        left = sum(size or 0 for size in sizes)
         waiting = len(self._pending) - (self._pending[:1] == [None]) + bool(self._rest)
-        waiting += unread * self._split_lines // self._read_bytes if self._read_bytes else int(unread > 0)
+        waiting += left * self._split_lines // self._read_bytes if self._read_bytes else int(left > 0)
         return len(self._made) + round(waiting * (self._returned / self._taken if self._taken else 1))
 
     def __iter__(self) -> Iterator[Line]:
@@ -126,7 +160,7 @@ class Lines:
             return
         while content.startswith(BYTE_ORDER_MARK):  # also within an input, as after `cat a b`
             content = content[len(BYTE_ORDER_MARK):]
-        if _is_utf_16(content):
+        if is_utf_16(content):
             self._fail(RecordError("the input is UTF-16; convert it with iconv -f UTF-16 -t UTF-8", place))
         elif len(content) > MAX_LINE:
             what = f"the line has more than {MAX_LINE} bytes; split the text"
@@ -143,7 +177,7 @@ class Lines:
         self._format = format_of(path, self._reading)
         if path == "-":
             self._open = sys.stdin.fileno()
-            self._size = _unread(self._open)
+            self._size = unread(self._open)
             if os.isatty(self._open):
                 print("reading records from the terminal, Ctrl-D ends", file=sys.stderr)
             return True
@@ -151,7 +185,7 @@ class Lines:
             self._open = os.open(path, os.O_RDONLY)
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}; check the name and its permissions") from error
-        self._size = _unread(self._open)
+        self._size = unread(self._open)
         return True
 
     def _read(self) -> None:
@@ -239,28 +273,6 @@ class Lines:
             self._rest += last
 
 
-def _unread(descriptor: int) -> int | None:
-    """Number of bytes of a file behind the present place; None for a pipe or a terminal."""
-    status = os.fstat(descriptor)
-    return max(0, status.st_size - os.lseek(descriptor, 0, os.SEEK_CUR)) if stat.S_ISREG(status.st_mode) else None
-
-
-def _size(path: str) -> int | None:
-    """Number of bytes of a file; None for anything else."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
-
-
-def _has_ended(descriptor: int) -> bool:
-    """Whether a pipe is empty and nobody can write to it any more."""
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return any(event & select.POLLHUP and not event & select.POLLIN for _, event in poll.poll(0))
-
-
 def _before_error(unzip: "zlib._Decompress", block: bytes) -> bytes:
     """The decompressed bytes of a block before the byte that is wrong."""
     content = b""
@@ -277,13 +289,3 @@ def _before_error(unzip: "zlib._Decompress", block: bytes) -> bytes:
 def _may_be_marked(block: bytes) -> bool:
     """Whether a block is an incomplete beginning of a compressed file."""
     return bool(block) and any(len(block) < len(mark) and mark.startswith(block) for mark in (GZIP_MARK, *PACKED))
-
-
-def _is_utf_16(line: bytes) -> bool:
-    """Whether a line is UTF-16: it begins with a byte order mark, or every second byte is zero."""
-    if line.startswith(UTF_16_MARKS):
-        return True
-    start = line[:32]
-    if len(start) < 8 or 0 not in start[:2]:
-        return False
-    return any(not any(start[k::2]) and all(start[1 - k :: 2]) for k in (0, 1))

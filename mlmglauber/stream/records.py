@@ -7,7 +7,7 @@ import orjson
 
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.formats import BLANKS, MAX_LINE, Line
-from mlmglauber.stream.json_values import as_json, json_kind, loads, to_line
+from mlmglauber.stream.json_values import DEEPEST, as_json, json_kind, loads, to_line
 from mlmglauber.stream.lines import Lines
 
 __all__ = ["Line", "Lines", "Record", "to_line"]  # and what is defined here
@@ -46,6 +46,21 @@ def parse(line: Line, plain_text: bool = True) -> Record | None:
         kind = json_kind(value).split(" ", 1)[-1]
         raise RecordError(f"a JSON {kind}, not an object; {remedy}", line.place)
     return value
+
+
+def objects(lines: list[bytes]) -> list[Record] | None:
+    """The records of whole lines, None where one of them is not a JSON object or is too long or nested.
+
+    A fast way for lines as commands write them; integers beyond 64 bits may come as floats.
+    """
+    try:
+        records = list(map(orjson.loads, lines))
+    except orjson.JSONDecodeError:
+        return None
+    if set(map(type, records)) != {dict} or max(map(len, lines)) > MAX_LINE:
+        return None
+    deep = (line for line in lines if len(line) > 2 * DEEPEST)  # a shorter one has not enough brackets
+    return records if all(line.count(b"[") + line.count(b"{") <= DEEPEST for line in deep) else None
 
 
 def _plain(content: bytes, place: str, reason: str, accepted: bool) -> str:

@@ -28,15 +28,22 @@ def model(folder):
 
 
 @pytest.mark.parametrize("options", [{}, {"tau": 0.3, "freeze": [1]}, {"tau": 2.0, "scan": "systematic"},
-                                     {"burn_in": 7}, {"every": None}, {"allow": ["a", "b"], "chains": 3}])
+                                     {"burn_in": 7}, {"every": None}, {"allow": ["a", "b"], "chains": 3},
+                                     {"schedule": "2@20,1>0.3@30,0.3"}, {"ban": ["c"]},
+                                     {"allow": {0: ["a", "c"], 2: ["b"]}, "tau": 2.0}])
 def test_a_seed_gives_the_chain_of_the_command(folder, model, options):
-    flags = {"tau": "--tau", "scan": "--scan", "burn_in": "--burn-in", "chains": "--chains"}
+    flags = {"tau": "--tau", "scan": "--scan", "burn_in": "--burn-in", "chains": "--chains",
+             "schedule": "--schedule"}
     line = " ".join(f"{flags[name]} {value}" for name, value in options.items() if name in flags)
     line += " --on-change" if "every" in options else " --every 1"
     line += " --freeze 1" if "freeze" in options else ""
-    line += " --allow a,b" if "allow" in options else ""
+    allow = options.get("allow")
+    line += " --allow a,b" if isinstance(allow, list) else ""
+    line += " --ban-file words" if "ban" in options else ""
+    (folder / "words").write_text("c\n")
     command = " ".join(f"sample -m inc.json --seed 5 --steps 60 {line}".split())
-    records = answer(command, TEXT.encode(), folder).of("state")
+    text = {"text": TEXT} | ({"allow": {str(site): allow[site] for site in allow}} if isinstance(allow, dict) else {})
+    records = answer(command, orjson.dumps(text), folder).of("state")
     states = list(mg.sample(model, TEXT, steps=60, seed=5, **options))
     assert len(states) == len(records) > 2
     for state, record in zip(states, records, strict=True):
@@ -239,6 +246,10 @@ def test_records_are_loaded_as_columns_or_as_a_frame(folder, monkeypatch):
     lambda model: mg.sample(model, TEXT, freeze=[1, 1]),
     lambda model: mg.sample(model, TEXT, allow="ab"),
     lambda model: mg.sample(model, TEXT, allow=["a,b"]),
+    lambda model: mg.sample(model, TEXT, allow={3: ["a"]}),
+    lambda model: mg.sample(model, TEXT, allow={0: ["a"]}, freeze=[0]),
+    lambda model: mg.sample(model, TEXT, allow={0: []}),
+    lambda model: mg.sample(model, TEXT, ban=["a", "b", "c"]),
     lambda model: mg.sample(model, TEXT, tau=float("nan")),
     lambda model: mg.rectangle(model, TEXT, (0, -1), (2, "b")),
     lambda model: mg.rectangle(model, TEXT, (0, 99), (2, "b")),

@@ -133,7 +133,7 @@ def test_the_descent_of_states_keeps_what_their_chain_keeps(inc):
     assert trap["at"][0]["escape"] == pytest.approx(escape_by_hand(trap["ids"], 1.0, [0, 1], [0, 1]))
     refused = answer("traps -m inc.json --certify a --seed 1", chains, inc)
     assert refused.status == 65
-    assert "--allow or --freeze" in refused.err
+    assert "--allow, --top-k or --freeze" in refused.err
 
 
 def test_states_of_another_model_are_refused(inc):

@@ -225,8 +225,9 @@ def test_texts_that_are_passed_on_are_counted(tables, command):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of a process's memory is read from /proc")
 @pytest.mark.parametrize(("command", "word"), [
-    ("sample --length 8 --steps 1 --seed 1", "the cat sat on the mat "), ("sample --steps 1", "a"),
-    ("embed", "the cat sat on the mat ")])
+    ("sample --length 8 --steps 1 --seed 1", "the cat sat on the mat "),
+    *(pytest.param(command, word, marks=pytest.mark.soak)
+      for command, word in (("sample --steps 1", "a"), ("embed", "the cat sat on the mat ")))])
 def test_a_huge_line_costs_little_memory(tmp_path, command, word):
     """8 MB in one line: 2 MB took 1.1 GB above a short one. With --length the first tokens are those of its start."""
     import subprocess

@@ -111,8 +111,8 @@ def test_what_needs_all_records_and_a_wrong_address_are_refused(sh, texts):
 def test_a_worker_that_dies_costs_time_and_no_record(texts):
     """Killed when the first records are out and most blocks are still to come."""
     pytest.importorskip("distributed")
-    (texts / "in").write_bytes(TEXTS + b"b a\n" * 120)
-    command = SAMPLE.replace("--steps 40 --every 10", "--steps 2000 --every 100")
+    (texts / "in").write_bytes(TEXTS + b"b a\n" * 60)
+    command = SAMPLE.replace("--steps 40 --every 10", "--steps 1000 --every 100")
     environment = {**os.environ, "PATH": PATH}
     whole = subprocess.run(["bash", "-c", f"{command} in"], cwd=texts, env=environment, capture_output=True,
                            check=False)

@@ -24,7 +24,7 @@ def random_table(sites, vocab, seed, sharpness=2.0):
     return TableConditional(tables / tables.sum(-1, keepdims=True))
 
 
-def chains_of(table, schedule, count=3, **more):
+def chains_of(table, schedule, count=2, **more):
     return [Chain([k % table.vocab_size] * table.sites, tau=tau, seed=5, record="r", number=k, schedule=schedule,
                   **more) for tau in TAUS for k in range(count)]
 
@@ -46,9 +46,9 @@ def assert_same(these, those):
             [event.move[column] for _, event in those], abs=1e-9)
 
 
-@pytest.mark.parametrize("schedule", [OutputSchedule(700, every=0), OutputSchedule(700, every=1),
-                                      OutputSchedule(700, every=7, burn_in=20),
-                                      OutputSchedule(700, every=0, burn_in=33, energy=50)])
+@pytest.mark.parametrize("schedule", [OutputSchedule(200, every=0), OutputSchedule(200, every=1),
+                                      OutputSchedule(200, every=7, burn_in=20),
+                                      OutputSchedule(200, every=0, burn_in=33, energy=50)])
 @pytest.mark.parametrize("scan", ["random", "permutation", "systematic"])
 def test_the_same_states_as_the_plain_engine(schedule, scan):
     table = random_table(4, 3, seed=1)
@@ -57,7 +57,7 @@ def test_the_same_states_as_the_plain_engine(schedule, scan):
         engine = Engine(table, rows, memory)
         assert_same(finish(chains_of(table, schedule, scan=scan), engine.advance), plain)
         assert engine.cache.size <= memory
-        assert engine.counters.steps == 700 * len(TAUS) * 3
+        assert engine.counters.steps == 200 * len(TAUS) * 2
 
 
 def test_any_horizon_gives_the_same_states():
@@ -80,11 +80,11 @@ def test_any_horizon_gives_the_same_states():
 def test_what_was_computed_is_not_computed_again():
     table = random_table(4, 3, seed=1, sharpness=6.0)
     engine = Engine(table)
-    chain = Chain([0] * 4, tau=0.2, seed=1, record="r", number=0, schedule=OutputSchedule(20_000, every=0))
+    chain = Chain([0] * 4, tau=0.2, seed=1, record="r", number=0, schedule=OutputSchedule(5_000, every=0))
     finish([chain], engine.advance)
     assert engine.counters.rows < 200  # a trap and its neighbours have few contexts
     before = engine.counters.rows
-    again = Chain([0] * 4, tau=0.2, seed=1, record="r", number=0, schedule=OutputSchedule(20_000, every=0))
+    again = Chain([0] * 4, tau=0.2, seed=1, record="r", number=0, schedule=OutputSchedule(5_000, every=0))
     finish([again], engine.advance)
     assert engine.counters.rows == before
 

@@ -64,7 +64,8 @@ def test_the_golden_trajectory_of_the_plain_engine_in_float64():
     assert trajectory(lm, lambda chains: advance(precision, chains)) == GOLDEN[4, 30]
 
 
-@pytest.mark.parametrize(("rows", "memory", "threads"), [(64, 256 << 20, 1), (7, 256 << 20, 2), (1, 0, 1)])
+@pytest.mark.parametrize(("rows", "memory", "threads"), [
+    (64, 256 << 20, 1), (7, 256 << 20, 2), pytest.param(1, 0, 1, marks=pytest.mark.soak)])
 def test_any_batch_any_memory_and_any_number_of_threads(lm, rows, memory, threads):
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
@@ -79,14 +80,16 @@ def test_the_plain_engine_in_float32(lm):
     assert trajectory(lm, lambda chains: advance(precision, chains, rows=16)) == GOLDEN[4, 30]
 
 
+@pytest.mark.soak
 def test_bfloat16_with_exact_has_the_chains_of_float64_and_alone_its_own():
     assert fast(open_model("tiny-en", dtype="bfloat16", exact=True)) == GOLDEN[4, 30]
     assert fast(open_model("tiny-en", dtype="bfloat16")) != GOLDEN[4, 30]
 
 
-@pytest.mark.parametrize("variables", [{"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41"},
-                                       {"MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "OMP_NUM_THREADS": "2"},
-                                       {"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}])
+@pytest.mark.parametrize("variables", [
+    {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41"},
+    pytest.param({"MKL_ENABLE_INSTRUCTIONS": "SSE4_2", "OMP_NUM_THREADS": "2"}, marks=pytest.mark.soak),
+    pytest.param({"ATEN_CPU_CAPABILITY": "avx2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}, marks=pytest.mark.soak)])
 def test_other_code_paths_of_the_processor(variables):
     code = ("import sys; sys.path[:0] = ['tests', 'tests/dynamics']; import test_same_chain as t; "
             "from mlmglauber.models.opening import open_model; print(t.fast(open_model('tiny-en')))")

@@ -114,7 +114,7 @@ def test_a_restriction_renormalises_and_asks_for_each_context_once():
     asked = []
 
     class Counting:
-        vocab_size, allowed = 4, table.allowed
+        vocab_size, allowed, truncation = 4, table.allowed, None
 
         def log_probs(self, ids, sites):
             asked.extend(map(tuple, np.column_stack([sites, ids])))

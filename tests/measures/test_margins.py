@@ -64,7 +64,7 @@ def test_tokens_that_are_never_drawn():
 class Rounded:
     """A table whose fast level is off by a little: at one site that hides which of two tokens is the likelier."""
 
-    levels, vocab_size, allowed = 2, 3, np.ones(3, bool)
+    levels, vocab_size, allowed, truncation = 2, 3, np.ones(3, bool), None
 
     def __init__(self):
         self.asked = []

@@ -75,7 +75,7 @@ def summary(tmp_path_factory):
     (tmp_path / "inc.json").write_bytes((ROOT / "tests" / "tables" / "inc.json").read_bytes())
     texts = b"".join(orjson.dumps({"id": k, "text": text}) + b"\n" for k, text in enumerate(
         ("a a a", "b b b", "c c c", "a b c", "c b a", "b a c")))
-    chains = answer("sample -m inc.json --seed 3 -t 0,0.2,0.3,0.45,0.7 --steps 6000 --on-change", texts, tmp_path).out
+    chains = answer("sample -m inc.json --seed 3 -t 0,0.2,0.3,0.45,0.7 --steps 3000 --on-change", texts, tmp_path).out
 
     @cache
     def run(options, whole=False):
@@ -115,7 +115,7 @@ def test_a_summary_without_a_model_or_with_one_temperature(summary, tmp_path):
     record, = [one for one in summary("-s 5 -r 0 --no-model").of("summary") if one["over"] == "n"]
     assert (record["escape_slope"], record["reason"]) == (None, "no model")
     assert record["residence_slope"] is not None
-    nothing, = [one for one in summary("-s 5999 -r 0").of("summary") if one["over"] == "n"]
+    nothing, = [one for one in summary("-s 2999 -r 0").of("summary") if one["over"] == "n"]
     assert (nothing["residence_slope"], nothing["reason"]) == (None, "no trap")
     table = summary("-s 5 -r 0 --table").out.decode()
     assert "Growth of stays with 1 / tau" in table

@@ -108,7 +108,7 @@ class Masked:
 
 
 class Broken:
-    levels, vocab_size, allowed = 1, 2, np.ones(2, bool)
+    levels, vocab_size, allowed, truncation = 1, 2, np.ones(2, bool), None
 
     def log_probs(self, ids, sites):
         return np.full((len(ids), 2), np.nan)

@@ -51,7 +51,8 @@ def command(name: str, way: str) -> tuple[bytes, set[str]]:
     return done.stdout, set(json.loads(done.stderr.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("name", LINES)
+@pytest.mark.parametrize("name", [
+    "rect", *(pytest.param(name, marks=pytest.mark.soak) for name in LINES if name != "rect")])
 def test_a_short_command_imports_no_heavy_module_and_writes_the_same_bytes(name):
     fast, modules = command(name, "fast")
     assert not modules & set(HEAVY)
@@ -85,12 +86,19 @@ def make(place: Path, case: bool = False, **sizes) -> Path:
     return place
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
-def test_logits_are_equal_bit_for_bit(folder, dtype):
+SHAPES = ((1, 8, 0), (3, 17, 0), (5, 24, 6), (2, 1, 0))
+LARGE = (64, 32, 11)
+"""Rows, tokens and the most tokens of padding."""
+
+
+@pytest.mark.parametrize(("dtype", "shapes"), [
+    ("float32", (*SHAPES, LARGE)), ("float64", SHAPES), ("bfloat16", SHAPES), ("float16", SHAPES),
+    *(pytest.param(dtype, (LARGE,), marks=pytest.mark.soak) for dtype in ("float64", "bfloat16", "float16"))])
+def test_logits_are_equal_bit_for_bit(folder, dtype, shapes):
     model, _ = fast_start.masked_lm(str(folder), dtype)
     theirs = transformers.AutoModelForMaskedLM.from_pretrained(folder, dtype=getattr(torch, dtype)).eval()
     random = torch.Generator().manual_seed(0)
-    for count, width, padded in ((1, 8, 0), (3, 17, 0), (5, 24, 6), (64, 32, 11), (2, 1, 0)):
+    for count, width, padded in shapes:
         ids = torch.randint(5, 1000, (count, width), generator=random)
         mask = torch.ones_like(ids)
         for row in range(1, count if padded else 0):

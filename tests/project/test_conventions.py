@@ -33,6 +33,10 @@ COMMANDS = {
     "mlm-score": "mlm-score -m a.json",
 }
 every_command = pytest.mark.parametrize("command", COMMANDS.values(), ids=list(COMMANDS))
+QUICK = ("mlm-sample", "mlm-drift", "mlm-rect")
+few_commands = pytest.mark.parametrize("command", [
+    pytest.param(line, id=name, marks=() if name in QUICK else pytest.mark.soak) for name, line in COMMANDS.items()])
+"""For what all commands share and real processes test slowly: three of them in `make test`, all in the soak."""
 every_filter = pytest.mark.parametrize("command", [*COMMANDS.values(), "mlm-show"], ids=[*COMMANDS, "mlm-show"])
 """Also mlm-show, which writes text and no records."""
 every_name = pytest.mark.parametrize("name", [*COMMANDS, "mlm-show"])
@@ -165,7 +169,7 @@ def test_an_output_file_appears_whole_or_not_at_all(sh, quick, inputs, command, 
     assert "cannot write" in full.err
 
 
-@every_command
+@few_commands
 def test_a_closed_pipe_is_quiet(sh, inputs, command):
     done = sh(f"yes '{(EMBEDDED % (0, 0)).decode().strip()}' | sed 's/\"id\":\"0\",//' | {command} | head -n 1; "
               "echo ${PIPESTATUS[2]}", timeout=60)
@@ -177,7 +181,7 @@ def test_a_closed_pipe_is_quiet(sh, inputs, command):
     assert short.err == ""
 
 
-@every_command
+@few_commands
 def test_a_slow_producer_is_answered_at_once(inputs, command):
     """The answer to the first record is there while the second is still to come."""
     process = subprocess.Popen(["bash", "-c", f"exec {command}"], cwd=inputs, stdin=subprocess.PIPE,
@@ -197,7 +201,7 @@ def test_a_slow_producer_is_answered_at_once(inputs, command):
         process.wait(20)
 
 
-@every_command
+@few_commands
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, ExitStatus.INTERRUPTED), (signal.SIGTERM, 143)])
 def test_signals_leave_whole_lines_and_a_status(inputs, command, number, status):
     line = f"yes '{(EMBEDDED % (0, 0)).decode().strip()}' | sed 's/\"id\":\"0\",//' | exec {command} > out"
@@ -229,7 +233,7 @@ def test_a_terminal_is_told_that_it_is_read(inputs, command):
     assert (out, err) == (b"", b"reading records from the terminal, Ctrl-D ends\n")
 
 
-@every_command
+@few_commands
 def test_progress_is_for_terminals_and_can_be_refused(inputs, command):
     def on_terminal(options):
         master, terminal = pty.openpty()

@@ -77,6 +77,7 @@ def test_the_tour_holds_its_outputs_and_nothing_of_a_machine():
                if cell.cell_type == "code")
 
 
+@pytest.mark.soak
 def test_a_short_form_of_the_tour_runs_and_prints_what_is_stored(tour):
     text = tour.read_text()
     for size, smaller in SMALLER.items():

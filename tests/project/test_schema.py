@@ -50,6 +50,8 @@ RUNS = [
     ("texts", f"couple {MODEL} --seed 1 --max-steps 2 --pairs 3 -t 0.2,2"),
     ("texts", f"couple {MODEL} --seed 1 --start perturb:1 --max-steps 90 --every 30"),
     ("texts", f"couple {MODEL} --seed 1 --start random --lag 3 --max-steps 9 --pairs 4"),
+    ("texts", f"couple {MODEL} --seed 1 --lag 3 --on-change --until 20 --pairs 4"),
+    ("on_change", "estimate --of count:a --tokens 2 --target-se 0.1"),
     ("pairs", "couple --summarize"),
     ("lagged", "couple --summarize"),
     ("states", f"traps {MODEL} -s 3"),
@@ -110,7 +112,7 @@ def outputs(tmp_path_factory):
     for given, command in RUNS:
         records = run(given, command)
         if command.startswith("couple") and "--summarize" not in command:
-            key = "lagged" if "--lag" in command else "pairs"
+            key = "on_change" if "--on-change" in command else "lagged" if "--lag" in command else "pairs"
             inputs[key] = inputs.get(key, b"") + lines(records)
     return found
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from mlmglauber.commands.basins.examples import Texts, bad, open_embedder, regions
 from mlmglauber.commands.basins.options import BasinsOptions
 from mlmglauber.commands.basins.summary import summarise
-from mlmglauber.commands.shared.chain_run import ChainRun
+from mlmglauber.commands.shared.chain_run import ChainRun, check_same_tau
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.table_output import shown, write_tables
 from mlmglauber.measures.regions.chain_visits import RegionSeries, VisitSettings
@@ -95,6 +95,7 @@ class Job:
         series = self._series.get(key)
         if series is None:
             series = _series(record, self.options.start, self.io.runs.of(record))
+        check_same_tau(record, series.tau)
         series.steps.append(step_of(record, series.steps[-1] if series.steps else None))
         self._series[key] = series
         series.regions.append(region)
@@ -102,6 +103,8 @@ class Job:
 
 def _series(record: Record, field: str | None, run: ChainRun) -> RegionSeries:
     tau, n = tau_and_n(record)
+    if run.law.schedule is not None:
+        tau = None  # it changes; the visits are those of the whole chain
     start = None if field is None else record.get(field)
     if start is not None and not isinstance(start, str):
         raise RecordError(f'"{field}" is {json_kind(start)}, not a string; correct it, or leave --start-field out')

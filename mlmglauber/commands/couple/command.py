@@ -10,7 +10,7 @@ from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
-from mlmglauber.commands.shared.option_types import Numbers, Real, Temperatures
+from mlmglauber.commands.shared.option_types import Numbers, Real, TemperaturesOption
 from mlmglauber.commands.shared.options import (
     dry_run_option,
     exact_option,
@@ -21,6 +21,8 @@ from mlmglauber.commands.shared.options import (
     text_options,
 )
 from mlmglauber.commands.shared.spread.plan import Spread
+from mlmglauber.commands.shared.truncation_options import truncation_options
+from mlmglauber.commands.shared.word_lists import word_file_options
 
 DESCRIPTION = (
     "Run pairs of coupled Glauber chains, with the same sites and coupled tokens, until they meet.\n\n"
@@ -35,8 +37,9 @@ EXAMPLES = """\
   mlm-couple --start perturb:1 --resume damage.jsonl passages.txt"""
 
 GROUPS = (
-    Group("Chains", "tau length start pairs lag max-steps seed", "horizon burn-in coupling replicas allow cache-mb"),
-    Group("Output", "resume", "every budget eps"),
+    Group("Chains", "tau length start pairs lag max-steps seed",
+          "horizon burn-in coupling replicas allow allow-file ban-file top-k top-p min-p cache-mb"),
+    Group("Output", "resume", "on-change until every budget eps"),
 )
 
 
@@ -65,7 +68,7 @@ class Start(click.ParamType[str]):
         return str(value)
 
 
-@click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
+@click.option("-t", "--tau", type=TemperaturesOption(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several: each is run.")
 @click.option("--length", "lengths", type=Lengths(), metavar="N[,N]...",
               help="Keep the first N tokens of each text; each of several is run. Shorter texts are skipped and "
@@ -91,8 +94,15 @@ class Start(click.ParamType[str]):
               help=f"Maximum number of steps of a pair in units of n ln n. Default: {DEFAULT_HORIZON:g}.")
 @click.option("--every", "emit", cls=AliasedOption, aliases=["--emit"], type=click.IntRange(1), metavar="N",
               help="Also write the states of both chains every N steps, to the end, even after they have met.")
+@click.option("--on-change", is_flag=True,
+              help="Also write the changed states of both chains, for mlm-estimate.")
+@click.option("--until", type=click.IntRange(1), metavar="M",
+              help="With --lag, and --on-change or --every: write the states of the lag too, and those of the first "
+                   "chain to step M, also after the meeting. Default with --on-change: 10 times the lag.")
 @click.option("--allow", metavar="WORD[,WORD]...",
               help="Draw only these tokens, each one piece of the vocabulary; their probabilities are renormalised.")
+@word_file_options
+@truncation_options
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed; drawn and recorded when absent.")
 @click.option("--cache-mb", type=click.IntRange(0), default=256, show_default=True, metavar="MB",
               help="Memory for the cache of conditionals.")

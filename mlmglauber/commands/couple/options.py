@@ -13,6 +13,9 @@ DEFAULT_HORIZON = 25.0
 SWEEPS = 10
 """Default burn-in of --start burned, in sweeps."""
 
+LAGS = 10
+"""Default of --until in multiples of --lag."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CoupleOptions(ChainOptions):
@@ -28,14 +31,20 @@ class CoupleOptions(ChainOptions):
     max_steps: int | None
     horizon: float | None
     emit: int | None
+    on_change: bool
+    until: int | None
     summary: bool
     budgets: list[float]
     eps: list[float]
 
     def in_run_record(self) -> dict[str, Any]:
-        """The options that a run record holds under `options`, without the batch size; they determine the run id."""
+        """The options that a run record holds under `options`, without the batch size; they determine the run id.
+
+        Those of --on-change and --until are left out without them: run ids from before the options stay what they were.
+        """
+        unused = [name for name, given in (("on_change", self.on_change), ("until", self.for_estimates)) if not given]
         return self.recorded(*MODEL_OPTIONS, "exact", "seed", "cache_mb", "resume", "summary", "budgets", "eps",
-                             "table")
+                             "table", *unused)
 
     def completed(self) -> "CoupleOptions":
         """The options with the defaults that depend on others; UsageError for options that contradict each other."""
@@ -53,14 +62,36 @@ class CoupleOptions(ChainOptions):
             raise click.UsageError("--start text needs --lag: two chains of one text have met at their start")
         if self.burn_in is not None and start != "burned":
             raise click.UsageError("--burn-in needs --start burned")
+        if self.on_change and self.emit is not None:
+            raise click.UsageError("--every and --on-change exclude each other; give one of them")
+        if self.until is not None and not (self.lag and (self.on_change or self.emit)):
+            raise click.UsageError("--until needs --lag, and --on-change or --every")
+        if self.until is not None and self.emit is not None and self.lag % self.emit:
+            raise click.UsageError(f"--lag {self.lag} is no multiple of --every {self.emit}: with --until both chains "
+                                   "are seen at the same steps; give a multiple")
+        until = LAGS * self.lag if self.on_change and self.until is None else self.until
+        if until is not None and self.max_steps is not None and self.max_steps < until - self.lag:
+            raise click.UsageError(f"--max-steps {self.max_steps} is too small: the first chain runs to step {until} "
+                                   f"(--until), which is {until - self.lag} steps with the second")
         horizon = DEFAULT_HORIZON if self.max_steps is None and self.horizon is None else self.horizon
-        return replace(self, start=start, horizon=horizon)
+        return replace(self, start=start, horizon=horizon, until=until)
+
+    @property
+    def for_estimates(self) -> bool:
+        """Whether the states that mlm-estimate needs are written: those of the lag too, and those to step --until."""
+        return self.on_change or self.until is not None
+
+    @property
+    def least_steps(self) -> int:
+        """With --until the number of joint steps that a pair makes although it has met."""
+        return max(0, (self.until or 0) - self.lag)
 
     def joint_steps(self, n: int) -> int:
         """Maximum number of joint steps of a pair of n sites."""
         from mlmglauber.measures.statistics.scaling import budget
 
-        return self.max_steps or budget(n, self.horizon or 0)
+        steps = max(self.max_steps or budget(n, self.horizon or 0), self.least_steps)
+        return -(-steps // self.emit) * self.emit if self.emit and self.until is not None else steps
 
     def lead_in_steps(self, n: int) -> int:
         """Number of steps that each chain of n sites runs alone before the joint steps, apart from the lag."""

@@ -12,8 +12,11 @@ from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import chain_fields, chain_run_id, shard_field, tally_unknown, token_ids
 from mlmglauber.commands.shared.progress import InputLength
 from mlmglauber.commands.shared.resumable import ResumableRun
+from mlmglauber.commands.shared.site_allow import checked_choices, site_allow
+from mlmglauber.dynamics.chain import Choices
 from mlmglauber.dynamics.coupled_engine import CoupledEngine
 from mlmglauber.stream import resume
+from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.printable import counted, were
 from mlmglauber.stream.records import SCHEMA, Record
 
@@ -149,10 +152,24 @@ class CoupleRun(ResumableRun[CoupleOptions, PairJob]):
                 continue
             self._made[length] = self._made.get(length, 0) + 1
             shortest = min(map(len, whole))
+            choices = self._choices(texts, shortest)
+            if choices is None:
+                continue
             ids = [each[:shortest] for each in whole]
             for tau in options.tau:
                 for number in range(1 if self.takes_pairs else options.pairs or 1):
-                    yield PairPlan(name, texts, ids, tau, number)
+                    yield PairPlan(name, texts, ids, tau, number, choices)
+
+    def _choices(self, texts: Sequence[StartText], n: int) -> Choices | None:
+        """The tokens of the sites that the `allow` of the texts names; None, with a report, where it is not sound."""
+        assert self.model is not None
+        with self.io.guard(texts[0].place):
+            choices = checked_choices(self.model, texts[0].record, n, [])
+            if len({site_allow(text.record) for text in texts}) > 1:
+                raise RecordError("the texts of the pair have different `allow`, but coupled chains have one law; give "
+                                  "both the same")
+            return choices
+        return None
 
     def _continue(self, path: str, head: Record) -> None:
         """Read the file of an interrupted run: note its pairs, which are not run again; cut off an incomplete one."""

@@ -9,7 +9,7 @@ from mlmglauber.commands.drift.options import DriftOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
-from mlmglauber.commands.shared.option_types import Numbers
+from mlmglauber.commands.shared.option_types import Numbers, Real
 from mlmglauber.commands.shared.options import summary_option, table_options
 from mlmglauber.commands.shared.table_output import shown, write_tables
 from mlmglauber.stream.errors import MixedRecordsError, RecordError
@@ -33,7 +33,7 @@ EXAMPLES = """\
   mlm-drift --summary --threshold 0.3,0.5 embedded.jsonl | jq 'select(.over == "group")'"""
 
 GROUPS = (
-    Group("Drift", "reference threshold"),
+    Group("Drift", "reference threshold", "target-se"),
 )
 
 
@@ -43,9 +43,13 @@ GROUPS = (
 @summary_option("Write summaries in place of the records.")
 @click.option("--threshold", type=Numbers(0, 2), default="0.5", show_default=True, metavar="D[,D]...",
               help="With --summary, write the hitting times of these drifts; a state at D or above is a hit.")
+@click.option("--target-se", type=Real(0, min_open=True), metavar="S",
+              help="With --summary, write how many steps of each chain bring mcse_mean of the diagnostics down to S.")
 @table_options(summary=True)
 def drift(io: Filter, options: DriftOptions) -> None:
     """Answer one record after the other. One without an embedding passes unchanged; --summary leaves it out."""
+    if options.target_se is not None and not options.summary:
+        raise click.UsageError("--target-se needs --summary")
     fixed = None
     if options.reference not in ("first", "previous"):
         from mlmglauber.commands.drift.reference import References
@@ -69,7 +73,7 @@ def drift(io: Filter, options: DriftOptions) -> None:
     if not chains.has_vectors:
         io.report_missing("record with an `embedding`", "give what mlm-embed writes", empty=options.summary)
     elif series is not None:
-        _write_summary(io, series, options.threshold, options.table)
+        _write_summary(io, series, options)
 
 
 def _all_series(io: Filter, fixed: bool) -> "AllSeries":
@@ -129,14 +133,14 @@ class _Chains:
         return key, vector
 
 
-def _write_summary(io: Filter, series: "AllSeries", thresholds: list[float], table: str) -> None:
+def _write_summary(io: Filter, series: "AllSeries", options: DriftOptions) -> None:
     from mlmglauber.commands.drift.summary import summarise
 
-    summaries = _with_warnings(io, summarise(series.all(), thresholds))
-    if shown(io, table):
+    summaries = _with_warnings(io, summarise(series.all(), options.threshold, options.target_se))
+    if shown(io, options.table):
         from mlmglauber.commands.drift.table import drift_tables
 
-        write_tables(io, table, drift_tables(list(summaries)))
+        write_tables(io, options.table, drift_tables(list(summaries)))
         return
     for summary in summaries:
         io.output.write(summary)

@@ -12,4 +12,5 @@ class DriftOptions(Options):
     reference: str
     summary: bool
     threshold: list[float]
+    target_se: float | None
     table: str

@@ -1,8 +1,9 @@
 """The summary records of mlm-drift --summary."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from mlmglauber.commands.shared.chain_run import ChainLaw
+from mlmglauber.commands.shared.chain_run import ChainLaw, piece_fields
 from mlmglauber.commands.shared.nullable import interval_fields, optional_reason, with_reasons
 from mlmglauber.measures.drift.group_diagnostics import GroupDiagnostics
 from mlmglauber.measures.drift.hitting_times import HittingScale, HittingTimes
@@ -13,24 +14,31 @@ from mlmglauber.measures.statistics.scaling import n_log_n
 from mlmglauber.stream.records import Record
 
 
-def summarise(series: Sequence[DriftSeries], thresholds: Sequence[float]) -> Iterator[Record]:
+def summarise(series: Sequence[DriftSeries], thresholds: Sequence[float],
+              target: float | None = None) -> Iterator[Record]:
     """A summary for each chain; then for each law, temperature and length; then for each law and temperature.
 
-    Groups count the first of two coupled chains: once the two have met they are the same chain.
+    target: the standard error of --target-se. Of a schedule, each piece is a chain and a temperature of its own. Groups
+    count the first of two coupled chains: once the two have met they are the same chain.
     """
     for chain in series:
         yield chain_summary(chain, thresholds)
     single = independent(series)
-    sizes = {key: len(members) for key, members in grouped(series, lambda chain: (chain.law, chain.tau, chain.n))}
-    for key, members in grouped(single, lambda chain: (chain.law, chain.tau, chain.n)):
+    sizes = {key: len(members) for key, members in grouped(series, _group)}
+    for key, members in grouped(single, _group):
         left_out = sizes[key] - len(members)
-        yield group_summary(members[0], of_group(members, thresholds), left_out)
-    for _, members in grouped(single, lambda chain: (chain.law, chain.tau)):
+        yield group_summary(members[0], of_group(members, thresholds), left_out, target)
+    for _, members in grouped(single, lambda chain: (chain.law, chain.piece, chain.tau)):
         yield temperature_summary(members[0], of_temperature(members, thresholds))
 
 
+def _group(chain: DriftSeries) -> tuple[Any, ...]:
+    return chain.law, chain.piece, chain.tau, chain.n
+
+
 def _law_fields(chain: DriftSeries) -> Record:
-    return chain.law.fields() if isinstance(chain.law, ChainLaw) else {}
+    fields = chain.law.fields() if isinstance(chain.law, ChainLaw) else {}
+    return fields if chain.piece is None else fields | piece_fields(chain.piece, chain.tau)
 
 
 def chain_summary(chain: DriftSeries, thresholds: Sequence[float]) -> Record:
@@ -59,7 +67,7 @@ def chain_summary(chain: DriftSeries, thresholds: Sequence[float]) -> Record:
     return record
 
 
-def group_summary(first: DriftSeries, group: GroupDrift, coupled_left_out: int) -> Record:
+def group_summary(first: DriftSeries, group: GroupDrift, coupled_left_out: int, target: float | None) -> Record:
     """The summary record of the chains of a law, temperature and length; first: one of them."""
     record: Record = {
         "type": "summary", "of": "state", "over": "group", "tau": first.tau, "n": first.n, **_law_fields(first),
@@ -69,6 +77,9 @@ def group_summary(first: DriftSeries, group: GroupDrift, coupled_left_out: int) 
         "hitting": [_hitting(times) for times in group.hitting],
         "diagnostics": _diagnostics(group.diagnostics),
     }
+    if target is not None:
+        steps, why = group.diagnostics.steps_for(target)
+        record["diagnostics"] |= {"steps_needed": steps, **optional_reason("steps_needed_reason", why)}
     if coupled_left_out:
         record["coupled_left_out"] = coupled_left_out
     if group.pll is not None:

@@ -10,9 +10,12 @@ from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
-from mlmglauber.commands.shared.option_types import Real, Sites, Temperatures
+from mlmglauber.commands.shared.option_types import Real, Sites, TemperaturesOption
 from mlmglauber.commands.shared.options import TABLE_FORMS, model_options, table_options, text_options
+from mlmglauber.commands.shared.site_allow import checked_choices
 from mlmglauber.commands.shared.table_output import write_tables
+from mlmglauber.commands.shared.truncation_options import truncation_options
+from mlmglauber.commands.shared.word_lists import restricted_model, word_file_options
 from mlmglauber.stream.errors import RecordError
 
 if TYPE_CHECKING:
@@ -33,15 +36,17 @@ EXAMPLES = """\
   mlm-exact --allow "a,b,c" --compare chains.jsonl texts.txt"""
 
 GROUPS = (
-    Group("Chain", "tau allow top sites length", "max-states"),
+    Group("Chain", "tau allow top sites length", "allow-file ban-file top-k top-p min-p max-states"),
     Group("Output", "likeliest compare", "matrix eps"),
 )
 
 
-@click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
+@click.option("-t", "--tau", type=TemperaturesOption(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several.")
 @click.option("--allow", "vocab", cls=AliasedOption, aliases=["--vocab"], metavar="WORD[,WORD]...",
               help="Restrict each free site to these tokens, each one piece of the vocabulary.")
+@word_file_options
+@truncation_options
 @click.option("--top", type=click.IntRange(1), metavar="M",
               help="Restrict each free site to its M likeliest tokens given the rest of the text, including its own "
                    "token.")
@@ -65,8 +70,8 @@ GROUPS = (
 @model_options
 def exact(io: Filter, options: ExactOptions) -> None:
     """Solve one text after the other: its conditionals, then its chain at each temperature."""
-    if (options.vocab is None) == (options.top is None):
-        raise click.UsageError("give either --allow or --top")
+    if (options.vocab is None and options.allow_file is None) == (options.top is None):
+        raise click.UsageError("give either --allow or --top; --allow-file stands for --allow")
     from mlmglauber.commands.exact.records import Sampled, records
     from mlmglauber.commands.shared.inputs import Inputs
     from mlmglauber.models.opening import open_model
@@ -95,7 +100,6 @@ def _restriction(inputs: "Inputs", options: ExactOptions, text: "Input") -> "Res
     import numpy as np
 
     from mlmglauber.measures.exact.restriction import Restriction, likeliest
-    from mlmglauber.models.restricted import tokens_of
 
     n = len(text.ids)
     assert inputs.model is not None
@@ -104,11 +108,14 @@ def _restriction(inputs: "Inputs", options: ExactOptions, text: "Input") -> "Res
     if sites[-1] >= n:
         raise RecordError(f"--sites names site {sites[-1]}, but the text has sites 0 to {n - 1} only; leave it out")
     ids = np.array(text.ids)
-    if options.vocab is not None:
-        choices = [tokens_of(inputs.model, options.vocab, "--allow")] * len(sites)
+    if options.top is None:
+        model = restricted_model(inputs.model, options.vocab, options.allow_file, options.ban_file)
+        choices = [np.flatnonzero(model.allowed).tolist()] * len(sites)
     else:
-        assert options.top is not None
-        choices = likeliest(text.model, ids, sites, options.top)
+        model = restricted_model(text.model, None, None, options.ban_file)
+        choices = likeliest(model, ids, sites, options.top)
+    given = checked_choices(inputs.model, text.record, n, [site for site in range(n) if site not in sites])
+    choices = [given[site].tolist() if site in given else tokens for site, tokens in zip(sites, choices, strict=True)]
     space = Restriction(ids, sites, choices)
     if space.states > options.max_states:
         raise RecordError(f"the text has {space.states} states ({' x '.join(map(str, space.shape))}), --max-states "

@@ -11,11 +11,14 @@ from mlmglauber.commands.shared.chain_run import ChainRun
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs
 from mlmglauber.commands.shared.nullable import nullable, with_reasons
+from mlmglauber.commands.shared.truncation_options import truncation_of
 from mlmglauber.dynamics.glauber import NotFiniteError
 from mlmglauber.measures.exact.agreement import agreement, spacing, thinned
 from mlmglauber.measures.exact.restriction import Restriction
 from mlmglauber.measures.exact.solve import Exact, solve_all
 from mlmglauber.models.conditionals import TextModel
+from mlmglauber.models.restricted import allowed_at, truncated_model
+from mlmglauber.models.truncation import Truncation
 from mlmglauber.stream.errors import RecordError, UsageError
 from mlmglauber.stream.records import Record
 
@@ -23,8 +26,8 @@ from mlmglauber.stream.records import Record
 def records(inputs: Inputs, options: ExactOptions, text: Input, space: Restriction,
             sampled: "Sampled | None") -> Iterator[Record]:
     """One record for each temperature; the conditionals are computed once for all."""
-    model = inputs.model
-    assert model is not None
+    assert inputs.model is not None
+    model = truncated_model(inputs.model, truncation_of(options))
     try:
         with inputs.io.reporter.bar("conditionals", space.rows, f"text {text.name}") as progress:
             base = space.log_probs(model, model.rows, progress)
@@ -32,7 +35,8 @@ def records(inputs: Inputs, options: ExactOptions, text: Input, space: Restricti
         raise RecordError(f"the model's conditional at site {error.row} is not a distribution over the chosen "
                           "tokens; choose other tokens") from error
     start = space.place(text.ids)
-    for tau, exact in zip(options.tau, solve_all(space.shape, base, options.tau, options.eps, start), strict=True):
+    for tau, exact in zip(options.tau, solve_all(space.shape, base, options.tau, options.eps, start,
+                                                      truncation=model.truncation), strict=True):
         record: Record = {"type": "exact", "run": inputs.run, "id": text.name, "tau": tau, "n": len(text.ids),
                           "text": model.decode(text.ids), "sites": space.sites,
                           "choices": [[model.decode([int(token)]) for token in tokens] for tokens in space.choices],
@@ -42,7 +46,7 @@ def records(inputs: Inputs, options: ExactOptions, text: Input, space: Restricti
         record |= _other_laws(exact)
         if sampled is not None:
             assert inputs.chains is not None
-            record["compare"] = sampled.against(exact, space, text.name, tau, inputs.chains)
+            record["compare"] = sampled.against(exact, space, text.name, tau, model.truncation, inputs.chains)
         yield text.answer(record)
 
 
@@ -124,14 +128,15 @@ class Sampled:
             raise UsageError(f"--compare {self.path}: the run does not have the random scan, so its law is another; "
                              "sample with --scan random")
 
-    def against(self, exact: Exact, space: Restriction, name: str, tau: float, models: ChainModels) -> Record:
+    def against(self, exact: Exact, space: Restriction, name: str, tau: float, truncation: Truncation | None,
+                models: ChainModels) -> Record:
         """Compare the chains of a text at a temperature with the exact law; UsageError for chains of another model."""
         chains = self._chains.get((name, tau), {})
         none: Record = {"chains": len(chains), "tv": None, "p_value": None}
         modulus = exact.second.modulus
         if not chains:
             return none | {"reason": f"{self.path} has no state of this text at this temperature"}
-        others = [_other_law(run, space, models) for run, _ in chains]
+        others = [_other_law(run, space, truncation, models) for run, _ in chains]
         if exact.law is None or modulus is None or (apart := spacing(modulus)) is None:
             return none | {"reason": "the law or its second eigenvalue is not known"}
         counts, outside = np.zeros(space.states, dtype=np.int64), 0
@@ -153,13 +158,18 @@ class Sampled:
         return none | fields | ({} if reason is None else {"reason": reason})
 
 
-def _other_law(run: ChainRun, space: Restriction, models: ChainModels) -> str | None:
+def _other_law(run: ChainRun, space: Restriction, truncation: Truncation | None, models: ChainModels) -> str | None:
     """Why a run may have another law than the restriction, though its states lie in it; None if it has the same."""
     if not run.known:
         return "no run record before the states: their model, scan, --allow and --freeze are not known"
-    allowed = np.flatnonzero(models.of(run).allowed)
+    if run.law.schedule is not None:
+        return f"run {run.run} changes its temperature; sample with --tau"
+    if run.law.truncation != truncation:
+        return f"run {run.run} cuts off other tokens; give both the same --top-k, --top-p and --min-p"
+    model = models.of(run)
     if run.free_sites(len(space.text)) != tuple(space.sites):
         return f"run {run.run} draws at other sites than the free ones; sample with the same --freeze"
-    if any(not np.array_equal(tokens, allowed) for tokens in space.choices):
+    if any(not np.array_equal(tokens, allowed_at(model, site))
+           for tokens, site in zip(space.choices, space.sites, strict=True)):
         return f"run {run.run} draws other tokens than the choices; sample with --allow and the same words"
     return None

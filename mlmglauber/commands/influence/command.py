@@ -7,7 +7,7 @@ from mlmglauber.commands.influence.options import InfluenceOptions
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
-from mlmglauber.commands.shared.option_types import Real, Sites, Temperatures
+from mlmglauber.commands.shared.option_types import Real, Sites, TemperaturesOption
 from mlmglauber.commands.shared.options import (
     dry_run_option,
     model_options,
@@ -36,7 +36,7 @@ GROUPS = (
 )
 
 
-@click.option("-t", "--tau", type=Temperatures(), metavar="TAU[,TAU]...",
+@click.option("-t", "--tau", type=TemperaturesOption(), metavar="TAU[,TAU]...",
               help="Temperature, or several at no extra cost. Default: that of a state, and 1 for a text.")
 @click.option("--draw", type=click.Choice(["conditional", "uniform", "top", "worst"]), default="conditional",
               show_default=True, help="Replacements: from the conditional at the first TAU without the present token, "

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mlmglauber.commands.influence.options import InfluenceOptions
+from mlmglauber.commands.shared.chain_run import ChainLaw
 from mlmglauber.commands.shared.inputs import Input
 from mlmglauber.commands.shared.nullable import nullable, optional_reason
 from mlmglauber.commands.traps.margins import bound_fields
@@ -92,21 +93,17 @@ def matrices(matrix: Matrix, moved: Matrix) -> Record:
     return {"matrix": matrix.tolist(), "oscillations": whole}
 
 
-def allowed_field(allow: tuple[str, ...] | None) -> Record:
-    """The field `allow`, the only words that the chains of the contexts may draw; no field if they may draw all."""
-    return {} if allow is None else {"allow": ",".join(allow)}
-
-
 class _ContextKey(NamedTuple):
-    """What the contexts of one summary have in common: length, free sites, the words that may be drawn."""
+    """What the contexts of one summary have in common: length, free sites, the law of the words that may be drawn."""
 
     n: int
     sites: tuple[int, ...]
-    allow: tuple[str, ...] | None
+    law: ChainLaw
 
     @classmethod
     def of(cls, text: Input, sites: Ids) -> "_ContextKey":
-        return cls(len(text.ids), tuple(sites.tolist()), text.chain.law.allow)
+        return cls(len(text.ids), tuple(sites.tolist()),
+                   ChainLaw(allow=text.chain.law.allow, ban=text.chain.law.ban))
 
 
 class _Group:
@@ -120,8 +117,8 @@ class _Group:
         self.chains: list[Any] = []
 
 
-def _order(key: _ContextKey) -> tuple[int, tuple[int, ...], tuple[str, ...]]:
-    return key.n, key.sites, key.allow or ()
+def _order(key: _ContextKey) -> tuple[int, tuple[int, ...], tuple[str, ...], tuple[str, ...]]:
+    return key.n, key.sites, key.law.allow or (), key.law.ban
 
 
 class InfluenceTally:
@@ -161,7 +158,7 @@ class InfluenceTally:
         eps = self.options.eps
         for (tau, key), group in sorted(self.groups.items(), key=lambda item: (item[0][0], *_order(item[0][1]))):
             yield {"type": "summary", "of": "influence", "over": "group", "run": run, "tau": tau, "n": key.n,
-                   **allowed_field(key.allow), "sites": group.sites.tolist(), "count": group.count,
+                   **key.law.vocabulary(), "sites": group.sites.tolist(), "count": group.count,
                    "estimate": "lower", "draw": self.options.draw, **sizes(group.matrix, group.moved, tau, eps),
                    "row_sums": group.matrix.sum(axis=1).tolist(), "column_sums": group.matrix.sum(axis=0).tolist(),
                    **self._typical(group), **certified(head, len(group.sites), tau, eps),
@@ -172,7 +169,7 @@ class InfluenceTally:
             if self.options.keep_mb:
                 brackets = {name: crossing.bracket(k)._asdict() for k, name in enumerate(("row", "column", "spectral"))}
             yield {"type": "summary", "of": "influence", "over": "length", "run": run, "n": key.n, "estimate": "lower",
-                   **allowed_field(key.allow), "sites": list(key.sites), "draw": self.options.draw,
+                   **key.law.vocabulary(), "sites": list(key.sites), "draw": self.options.draw,
                    **nullable("crossing", brackets, "not looked for with --keep-mb 0"),
                    **certified(head, crossing.n, None, eps)}
 

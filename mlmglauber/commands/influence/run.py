@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.commands.influence.options import InfluenceOptions
-from mlmglauber.commands.influence.records import InfluenceTally, allowed_field, context_fields
+from mlmglauber.commands.influence.records import InfluenceTally, context_fields
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.inputs import Input, Inputs, text_exact
 from mlmglauber.commands.shared.progress import Progress
@@ -81,6 +81,9 @@ class InfluenceRun:
     def answer(self, text: Input, progress: Advance) -> None:
         """Answer one text. progress: called with each number of conditionals that are computed."""
         model, options = text.model, self.options
+        if model.truncation is not None:
+            raise RecordError("the run of the state has --top-k, --top-p or --min-p, but influences are those of whole "
+                              "conditionals; give its text alone")
         taus = options.tau or [own_tau(text)]
         ids, sites = np.array(text.ids), np.setdiff1d(np.arange(len(text.ids)), text.frozen(options.freeze))
         try:
@@ -110,7 +113,7 @@ class InfluenceRun:
         """The record of a text at its k-th temperature."""
         model, options = text.model, self.options
         record: Record = {"type": "influence", "run": self.inputs.run, "id": text.name, "tau": taus[k],
-                          "n": len(text.ids), **allowed_field(text.chain.law.allow)}
+                          "n": len(text.ids), **text.chain.law.vocabulary()}
         record |= context_fields(options, taus, sites, compared, k, self.head(), state)
         if options.matrix:
             record |= {"ids": text.ids, "pieces": model.pieces(text.ids)}

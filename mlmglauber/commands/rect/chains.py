@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlmglauber.commands.rect.options import RectOptions
-from mlmglauber.commands.shared.chain_run import ChainLaw, ChainRun
+from mlmglauber.commands.shared.chain_run import ChainLaw, ChainRun, check_same_tau
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.nullable import optional_reason
 from mlmglauber.commands.shared.table_output import shown, write_tables
@@ -18,7 +18,7 @@ from mlmglauber.stream.records import Record, chain_key, step_of, tau_and_n
 
 BURN_IN_PARTS = 5
 """Without --burn-in, one in this many parts of a chain is its burn-in."""
-MEANINGLESS = ("other_scan", "zero_temperature")
+MEANINGLESS = ("other_scan", "zero_temperature", "changing_temperature", "truncated")
 """Reasons why a mean of log p(new) - log p(old) is not an entropy production."""
 
 
@@ -38,6 +38,8 @@ class _Changes:
         """Take the next record; RecordError, once, if changes are missing between it and the record before."""
         if self.broken:
             return
+        if self.run.law.schedule is None:
+            check_same_tau(record, self.tau)
         step, site, new = record["step"], record.get("site"), record.get("new")
         after = list(self.ids)
         follows = type(step) is int and self.last < step < 1 << 62 and type(site) is int and 0 <= site < len(after)
@@ -71,6 +73,10 @@ class _Changes:
         """Why the mean over these updates is not an entropy production; None if it is."""
         if self.run.scan != "random":
             return "other_scan"
+        if self.run.law.schedule is not None:
+            return "changing_temperature"
+        if self.run.law.truncation is not None:
+            return "truncated"
         return "zero_temperature" if self.tau == 0 else None
 
 

@@ -26,6 +26,8 @@ def model_of(run: Record) -> str:
 
 
 def _tau(run: Record) -> str:
+    if isinstance(run.get("schedule"), str):
+        return str(run["schedule"])
     return _text(run["tau"] if "tau" in run else run["options"].get("tau"))
 
 

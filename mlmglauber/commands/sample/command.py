@@ -3,14 +3,15 @@
 from dataclasses import replace
 
 import click
+from click.core import ParameterSource
 
-from mlmglauber.commands.sample.options import SampleOptions
+from mlmglauber.commands.sample.options import DEFAULT_SWEEPS, SampleOptions
 from mlmglauber.commands.shared.chain_run import INITS, SCANS
 from mlmglauber.commands.shared.command import record_command
 from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
-from mlmglauber.commands.shared.option_types import Sites, Temperatures
+from mlmglauber.commands.shared.option_types import ScheduleOption, Sites, TemperaturesOption
 from mlmglauber.commands.shared.options import (
     TABLE_FORMS,
     dry_run_option,
@@ -21,9 +22,8 @@ from mlmglauber.commands.shared.options import (
     text_options,
 )
 from mlmglauber.commands.shared.spread.plan import Spread
-
-DEFAULT_SWEEPS = 100
-"""Number of sweeps where neither --steps nor --sweeps is given."""
+from mlmglauber.commands.shared.truncation_options import truncation_options
+from mlmglauber.commands.shared.word_lists import word_file_options
 
 DESCRIPTION = (
     "Run Glauber chains from texts: pick a site, mask it, redraw its token from a masked language model, repeat.\n\n"
@@ -34,19 +34,25 @@ DESCRIPTION = (
 EXAMPLES = """\
   echo "the cat sat on the mat" | mlm-sample --tau 0.5 --sweeps 20 --seed 1
   mlm-sample --tau 0.5,1,2 --chains 4 --steps 2000 passages.txt | mlm-embed | mlm-drift --summary
+  mlm-sample --schedule "2>0.3@2000,0.3" --on-change passages.txt | mlm-traps --summary
   mlm-sample --on-change --steps 100000 --resume chain.jsonl passages.txt"""
 
 GROUPS = (
-    Group("Chain", "tau steps sweeps chains length seed", "scan start burn-in freeze allow engine cache-mb"),
+    Group("Chain", "tau steps sweeps chains length seed",
+          "schedule scan start burn-in freeze allow allow-file ban-file top-k top-p min-p engine cache-mb"),
     Group("Output", "every on-change resume", "pll json from-run check"),
 )
 
 
-@click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
+@click.option("-t", "--tau", type=TemperaturesOption(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several: each is run. At 0 the likeliest token is taken.")
+@click.option("--schedule", type=ScheduleOption(), metavar="TAU@STEPS[,TAU@STEPS]...",
+              help="In place of --tau, a temperature for the first STEPS steps, then the next one; A>B@STEPS is a "
+                   "linear ramp. The last one needs no @STEPS and stays to the end.")
 @click.option("--steps", type=click.IntRange(0), metavar="N", help="Length of a chain in steps.")
 @click.option("--sweeps", type=click.IntRange(0), metavar="N",
-              help=f"Length of a chain in sweeps. Default: {DEFAULT_SWEEPS}.")
+              help=f"Length of a chain in sweeps. Default: {DEFAULT_SWEEPS}; with --schedule, its steps and then "
+                   f"{DEFAULT_SWEEPS} sweeps at a last temperature without @STEPS.")
 @click.option("-c", "--chains", type=click.IntRange(1), default=1, show_default=True, metavar="N",
               help="Number of chains of a text.")
 @click.option("--every", type=click.IntRange(1), metavar="N", help="Write every Nth state. Default: once a sweep.")
@@ -66,6 +72,8 @@ GROUPS = (
 @click.option("--freeze", type=Sites(), metavar="SITES", help="Sites that stay fixed, from 0 on, as in 0,3,5-7.")
 @click.option("--allow", metavar="WORD[,WORD]...",
               help="Draw only these tokens, each one piece of the vocabulary; their probabilities are renormalised.")
+@word_file_options
+@truncation_options
 @click.option("--seed", type=click.IntRange(0), metavar="N", help="Seed; drawn and recorded when absent.")
 @click.option("--engine", type=click.Choice(["fast", "plain"]), default="fast", show_default=True,
               help="plain, the reference, computes every step anew; the states are the same.")
@@ -90,12 +98,13 @@ def sample(io: Filter, options: SampleOptions) -> None:
     """Run as many texts together as fill a batch; write their states in the order of the input."""
     from mlmglauber.commands.sample.run import SampleRun
 
+    refuse_two_temperatures(options)
     recorded = None
     if options.from_run is not None:
         from mlmglauber.commands.sample.rerun import read_recorded_run
 
         recorded = read_recorded_run(options.from_run)
-        options = replace(options, **recorded.options)
+        options = replace(options, **recorded.options).with_files_read()
     options = _checked(io, options)
     if io.dry_run:
         from mlmglauber.commands.shared.dry_chains import write_run_estimate
@@ -122,6 +131,14 @@ def sample(io: Filter, options: SampleOptions) -> None:
         tally.show(io, options.table)
 
 
+def refuse_two_temperatures(options: SampleOptions) -> None:
+    """UsageError for --tau beside --schedule."""
+    context = click.get_current_context(silent=True)
+    if options.schedule is not None and context is not None and \
+            context.get_parameter_source("tau") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--schedule gives the temperatures; leave --tau out")
+
+
 def _checked(io: Filter, options: SampleOptions) -> SampleOptions:
     """The options with the default length; UsageError for options that exclude each other."""
     if options.check and options.from_run is None:
@@ -135,13 +152,14 @@ def _checked(io: Filter, options: SampleOptions) -> SampleOptions:
     if options.table in TABLE_FORMS and (options.check or options.resume is not None):
         raise click.UsageError("--table writes no states and excludes --check and --resume, which need them; leave "
                                "one out")
-    if options.steps is None and options.sweeps is None:
+    if options.steps is None and options.sweeps is None and options.schedule is None:
         return replace(options, sweeps=DEFAULT_SWEEPS)
     return options
 
 
 main = record_command(sample, SampleOptions, DESCRIPTION, EXAMPLES, GROUPS,
-                      Spread(needs_all=("table", "resume", "from_run", "check"), unique_ids=True))
+                      Spread(needs_all=("table", "resume", "from_run", "check"), unique_ids=True,
+                             check=refuse_two_temperatures))
 
 if __name__ == "__main__":
     main()

@@ -38,7 +38,8 @@ def read_recorded_run(path: str) -> RecordedRun:
     recorded = {RECORDED_NAMES.get(field.name, field.name): field.name for field in fields(SampleOptions)}
     options = {recorded[name]: value for name, value in first["options"].items() if name in recorded}
     options |= {"model": first["model"], "dtype": first["dtype"], "seed": first["seed"],
-                "tau": [run["tau"] for run in runs if run["seed"] == first["seed"]]}
+                "tau": [run["tau"] for run in runs if run["seed"] == first["seed"] and run["tau"] is not None]}
+    options = dict.fromkeys(SampleOptions.RECORDED_IF_GIVEN) | options
     if first["class"] == "TableConditional":  # a table has only one number format
         options["dtype"] = "auto"
     options["exact"] = options["dtype"] in ("bfloat16", "float16") and first["precision"] == "float64"

@@ -20,12 +20,23 @@ from mlmglauber.commands.shared.inputs import (
 )
 from mlmglauber.commands.shared.line_size import StateSizes
 from mlmglauber.commands.shared.resumable import Cost, ResumableRun
-from mlmglauber.dynamics.chain import Chain, Event, Move, OutputSchedule, in_step_order, run_ahead
+from mlmglauber.commands.shared.site_allow import checked_choices
+from mlmglauber.dynamics.chain import (
+    NO_CHOICES,
+    Chain,
+    Choices,
+    Event,
+    Move,
+    OutputSchedule,
+    in_step_order,
+    run_ahead,
+)
 from mlmglauber.dynamics.plain import advance
 from mlmglauber.dynamics.randomness import Stream
 from mlmglauber.stream import resume
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import Sink
+from mlmglauber.stream.printable import counted
 from mlmglauber.stream.records import SCHEMA, Record
 
 IMPOSSIBLE = "logp_old: the old token has probability 0 here"
@@ -43,6 +54,8 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
         self.jobs_name, self.counts = "texts", options.engine == "fast"
         self.left = resume.BEGINNING
         self.frozen = options.freeze or []
+        self.cut_schedules = 0
+        """Number of texts whose chains end before the schedule does."""
 
     @property
     def passed_on_before(self) -> int:
@@ -50,7 +63,11 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
         return self.left.passed_on
 
     def report_left_out(self, complete: bool) -> None:
-        """Report the texts that are shorter than --length."""
+        """Report the texts that are shorter than --length, and those whose chains end before the schedule."""
+        if self.cut_schedules:
+            (schedule,) = self.options.temperatures
+            self.io.reporter.warn(f"the chains of {counted(self.cut_schedules, 'text')} end before step "
+                                  f"{schedule.steps}, at which --schedule does; raise --steps or --sweeps")
         if self.too_short:
             assert self.options.length is not None
             report_too_short(self.io, self.too_short, self.options.length)
@@ -59,21 +76,17 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
         """Open the model and write one run record a temperature."""
         options = self.options
         _, described = self.open_chains(exact_width=options.length is not None)
-        self.runs = {}
+        self.runs: list[str] = []
         heads = []
-        for tau in options.tau:
+        for tau in options.tau if options.schedule is None else [options.schedule]:
             # The first record is part of the run id: two inputs with one seed are two runs.
-            names = [self.seed, tau, options.scan, options.init, options.length, options.freeze,
-                     self.io.first or first]
-            if options.allow is not None:
-                names.append(options.allow)
-            self.runs[tau] = chain_run_id(described, names)
-            heads.append({"type": "run", "schema": SCHEMA, "run": self.runs[tau], "command": "mlm-sample",
-                          "seed": self.seed, "tau": tau, **described,
+            self.runs.append(chain_run_id(described, options.in_run_id(tau, self.io.first or first)))
+            heads.append({"type": "run", "schema": SCHEMA, "run": self.runs[-1], "command": "mlm-sample",
+                          "seed": self.seed, **_temperature_fields(tau), **described,
                           **chain_fields(self.engine.precision.tolerances), "options": options.in_run_record(),
                           **shard_field(self.io.shard, self.path)})
         if self.recorded is not None:
-            warning = check_same(self.recorded, set(self.runs.values()), described)
+            warning = check_same(self.recorded, set(self.runs), described)
             if warning is not None:
                 self.io.reporter.warn(warning)
         if self.path is not None:
@@ -103,9 +116,12 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
             return None
         tally_unknown(self.io, record, ids)
         check_frozen(self.frozen, len(ids))
+        choices = checked_choices(self.model, record, len(ids), self.frozen)
         self.ids.add(name)
+        last = self.options.last_step(len(ids))
+        self.cut_schedules += any(last < temperatures.steps for temperatures in self.options.temperatures)
         if name not in self.left.finished:
-            return TextChains(self, name, record, ids)
+            return TextChains(self, name, record, ids, choices)
         self.skip_job(self.options.steps_of(len(ids)))
         return None
 
@@ -127,13 +143,21 @@ class SampleRun(ResumableRun[SampleOptions, "TextChains"]):
         self.output.flush()  # a reader of the pipe sees each state when it is made
 
 
+def _temperature_fields(tau: float | str) -> Record:
+    """The temperature in a run record, or the schedule of several."""
+    if isinstance(tau, str):
+        return {"tau": None, "tau_reason": "it changes by the schedule", "schedule": tau}
+    return {"tau": tau}
+
+
 class TextChains:
     """The chains of one text at every temperature; their states are written in the order of their steps."""
 
-    def __init__(self, run: SampleRun, name: str, record: Record, ids: list[int]) -> None:
+    def __init__(self, run: SampleRun, name: str, record: Record, ids: list[int],
+                 choices: Choices = NO_CHOICES) -> None:
         assert run.model is not None
         options = run.options
-        self.options = options
+        self.options, self.choices = options, choices
         self.model, self.name, self.place = run.model, name, run.io.place
         self.sink: Sink = run.order.open()
         self.ends = run.io.ends
@@ -147,12 +171,13 @@ class TextChains:
         self.runs: list[str] = []
         self.finished = False
         self.work = options.steps_of(len(ids))
-        for tau in options.tau:
+        for temperatures, of_run in zip(options.temperatures, run.runs, strict=True):
             for number in range(options.chains):
                 start = self._first_state(run, ids, number)
-                self.chains.append(Chain(start, tau=tau, seed=run.seed, record=name, number=number,
-                                         schedule=self.schedule, scan=options.scan, frozen=run.frozen))
-                self.runs.append(run.runs[tau])
+                self.chains.append(Chain(start, tau=temperatures, seed=run.seed, record=name, number=number,
+                                         schedule=self.schedule, scan=options.scan, frozen=run.frozen,
+                                         choices=choices))
+                self.runs.append(of_run)
         if name == run.left.unfinished and run.left.states:
             self._continue(run.left)
         else:
@@ -206,7 +231,9 @@ class TextChains:
         else:
             tokens = np.flatnonzero(self.model.allowed)
             draws = Stream(run.seed, self.name, number, "init").uniforms(0, len(ids))
-            start[free] = tokens[(draws[free] * len(tokens)).astype(np.int64)]
+            for site in free.tolist():
+                of_site = self.choices.get(site, tokens)
+                start[site] = of_site[int(draws[site] * len(of_site))]
         return [int(token) for token in start]
 
     def _continue(self, left: resume.ResumePoint) -> None:
@@ -226,7 +253,8 @@ class TextChains:
         for chain in self.chains:
             if chain.broken is not None:
                 self._close()
-                raise RecordError(f"chain {chain.number} at tau {chain.tau:g}, step {chain.step + 1}: the model's "
+                tau = chain.temperatures.at(chain.step + 1)
+                raise RecordError(f"chain {chain.number} at tau {tau:g}, step {chain.step + 1}: the model's "
                                   f"conditional at site {chain.broken} is not finite; the chains of this text end here")
         if run_ahead(self.chains):
             self._close()
@@ -254,7 +282,8 @@ class TextChains:
         """The fields of a state that take no computation."""
         ids, move = event.ids.tolist(), event.move
         state: Record = {"type": "state", "run": run, "id": self.name, "chain": chain.number, "step": event.step,
-                         "tau": chain.tau, "n": len(ids), "text": self.model.decode(ids), "ids": ids}
+                         "tau": chain.temperatures.at(event.step), "n": len(ids),
+                         "text": self.model.decode(ids), "ids": ids}
         if masked := self._masked(ids):
             state["masked"] = masked
         if move is not None:

@@ -14,7 +14,7 @@ from mlmglauber.stream.output import Output
 from mlmglauber.stream.records import Record, chain_key, tokens_of_pll
 
 CHAINS = Table("Chains by temperature and length", (
-    Column("tau", "Temperature.", lambda row: number(row[0][0])),
+    Column("tau", "Temperature; a dash where it changes by a schedule.", lambda row: number(row[0][0])),
     Column("n", "Tokens of a text.", lambda row: count(row[0][1])),
     Column("texts", "Number of texts.", lambda row: count(row[1])),
     Column("chains", "Number of chains.", lambda row: count(row[2].chains)),
@@ -48,7 +48,10 @@ class WrittenChains:
             raise RecordError(f"earlier states of this chain have {len(self._chains[key][1].last)} tokens; make "
                               "run/id/chain unique")
         else:
-            self._chains[key][1].take(record["step"], ids)
+            tau, chain = self._chains[key]
+            chain.take(record["step"], ids)
+            if record.get("tau") != tau:
+                self._chains[key] = None, chain
         if record.get("pll") is not None and (tokens := tokens_of_pll(record)):
             self._chains[key][1].pll = record["pll"] / tokens
 

@@ -1,10 +1,17 @@
 """The model of a command, restricted to the tokens that the chains of each run may draw."""
 
+from cachetools import LRUCache
+
 from mlmglauber.commands.shared.chain_run import ChainLaw, ChainRun
 from mlmglauber.commands.shared.filter import Filter
+from mlmglauber.commands.shared.site_allow import choices_of
+from mlmglauber.commands.shared.word_lists import read_words, restricted_model
 from mlmglauber.models.conditionals import TextModel
-from mlmglauber.models.restricted import RestrictedModel, tokens_of
+from mlmglauber.models.restricted import SiteRestrictedModel, truncated_model
 from mlmglauber.stream.errors import UsageError
+
+KEPT = 1024
+"""Maximum number of restricted models that are kept; each text may have one of its own."""
 
 
 class ChainModels:
@@ -15,7 +22,7 @@ class ChainModels:
         """otherwise: what an error about states of another model advises besides naming the right model."""
         self.io, self.model, self.otherwise = io, model, otherwise
         self._described = model.describe()
-        self._models: dict[ChainLaw, TextModel] = {}
+        self._models: LRUCache[tuple[ChainLaw, str | None], TextModel] = LRUCache(KEPT)
 
     def of(self, run: ChainRun) -> TextModel:
         """The model for a run; UsageError if its chains are of another model."""
@@ -23,16 +30,24 @@ class ChainModels:
             self.io.once("no run record", lambda: self.io.reporter.warn(
                 f"no run record came before states of run {run.run}: assuming {self._described['model']}, all its "
                 "tokens, no frozen site, random scan; give the records as mlm-sample wrote them"))
-        if run.law not in self._models:
-            self._models[run.law] = self._restricted(run)
-        return self._models[run.law]
+        return self.of_text(run)
+
+    def of_text(self, run: ChainRun) -> TextModel:
+        """As `of`, for a text, which needs no run."""
+        key = run.law, run.allow_at
+        if key not in self._models:
+            self._models[key] = self._restricted(run)
+        return self._models[key]
 
     def _restricted(self, run: ChainRun) -> TextModel:
+        if run.allow_at is not None:
+            model = self.of_text(run._replace(allow_at=None, law=run.law._replace(truncation=None)))
+            restricted = SiteRestrictedModel(model, choices_of(model, run.allow_at))
+            return truncated_model(restricted, run.law.truncation)
         self.check(run)
-        if run.law.allow is None:
-            return self.model
-        tokens = tokens_of(self.model, ",".join(run.law.allow), f"--allow of run {run.run}")
-        return RestrictedModel(self.model, tokens)
+        allowed = read_words(run.law.allow, f"--allow of run {run.run}")
+        banned = read_words(run.law.ban or None, f"--ban-file of run {run.run}")
+        return truncated_model(restricted_model(self.model, None, allowed, banned), run.law.truncation)
 
     def difference(self, run: ChainRun) -> tuple[str, str] | None:
         """In what the model of a run's chains differs from the command's, and its value there; None for the same one.

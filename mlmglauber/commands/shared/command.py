@@ -97,7 +97,7 @@ def _run(function: Function, options_class: type[Options], spread: Spread | None
             io = Filter(reporter, files, strict, output, take_reading(values))
             io.shard, address, io.dry_run = values.pop("shard", None), values.pop("dask", None), dry_run
             take_table(values)
-            options = options_class(**values)
+            options = options_class(**values).with_files_read()
             if not dry_run:
                 io.output = options.shown_output(output, path is not None, reporter.color)
             if address is not None:

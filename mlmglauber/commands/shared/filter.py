@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from time import perf_counter, process_time
 from typing import Any, Protocol
 
@@ -14,7 +15,10 @@ from mlmglauber.stream.formats import Line, Reading
 from mlmglauber.stream.lines import Lines
 from mlmglauber.stream.output import Output
 from mlmglauber.stream.printable import counted, were
-from mlmglauber.stream.records import BrokenJsonError, Record, check_schema, has_masks, parse
+from mlmglauber.stream.records import BrokenJsonError, Record, check_schema, has_masks, objects, parse
+
+TakeStates = Callable[[list[Record], Callable[[int], str]], None]
+"""What takes states that follow each other, and a function from the place in this list to FILE:LINE."""
 
 
 class Filter:
@@ -104,6 +108,57 @@ class Filter:
                 self.bad(error, line.place)
             except MixedRecordsError as error:
                 self.failure = error
+
+    def each_states(self, take: TakeStates, handle: Callable[[Record], None]) -> None:
+        """As `each`, several times faster: states that follow each other are given together to `take`.
+
+        take: see TakeStates; it reports bad states itself, with `bad`.
+        handle: called with each other record. Integers beyond 64 bits may come as floats. Without shards.
+        """
+        singly = 0
+        """Number of lines that are read one by one, since one of them is bad."""
+        while self.failure is None:
+            block = None if singly else self.lines.block()
+            records = None if block is None else objects(block.lines)
+            if block is not None and records is not None:
+                self.first = self.first or records[0]
+                self.count += len(records)
+                self._give(records, block.place, take, handle)
+                self.lines.skip(len(records))
+                continue
+            singly = max(0, singly - 1) if block is None else len(block.lines) - 1
+            line = self.next_line()
+            if line is None:
+                return
+            with self.guard(line.place):
+                record = self._parse(line, plain_text=False)
+                if record is not None and record.get("type") == "state":
+                    take([record], partial(_same, line.place))
+                elif record is not None:
+                    handle(record)
+
+    def _give(self, records: list[Record], place: Callable[[int], str], take: TakeStates,
+              handle: Callable[[Record], None]) -> None:
+        """Give runs of states to `take` and other records to `handle`."""
+        types = [record.get("type") for record in records]
+        start = 0
+        while start < len(records) and self.failure is None:
+            end = start
+            while end < len(records) and types[end] == "state":
+                end += 1
+            if end > start:
+                self.types["state"] += end - start
+                take(records[start:end], partial(_later, place, start))
+                start = end
+                continue
+            self.place = place(start)
+            with self.guard(self.place):
+                check_schema(records[start], self.place)
+                if types[start] == "run":
+                    self.runs.take(records[start])
+                self.types[str(types[start])] += 1
+                handle(records[start])
+            start += 1
 
     def conclude(self) -> None:
         """Raise the error that ended the input, if there was one: call this after all records are answered."""
@@ -217,6 +272,14 @@ class Filter:
         if self.passed_texts:
             what = ", ".join(f"{count} of type {kind}" for kind, count in self.passed_texts.items())
             self.reporter.warn(f"records with a text were passed on because they are not inputs: {what}")
+
+
+def _same(place: str, _: int) -> str:
+    return place
+
+
+def _later(place: Callable[[int], str], start: int, number: int) -> str:
+    return place(start + number)
 
 
 class Function(Protocol):

@@ -9,6 +9,7 @@ from mlmglauber.commands.shared.chain_models import ChainModels
 from mlmglauber.commands.shared.chain_run import NO_RUN, ChainRun
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.options import ModelOptions, TextOptions
+from mlmglauber.commands.shared.site_allow import checked_choices, site_allow
 from mlmglauber.models.batch_size import BatchSize
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 OWN_FIELDS = frozenset({
     "type", "run", "id", "chain", "step", "tau", "n", "text", "ids", "site", "old", "new", "changed", "logp_old",
     "logp_new", "reason", "text_exact", "masked", "pll", "pll_reason", "embedding", "embedder", "truncated",
-    "text_tokens", "embedding_reason", "drift", "drift_reason", "coupled", "basin", "basin_p", "basin_reason",
+    "text_tokens", "embedding_reason", "drift", "drift_reason", "coupled", "met", "basin", "basin_p", "basin_reason",
     "basin_p_reason",
 })
 """Fields of an input that its answers do not inherit: they are computed anew, or describe the old text."""
@@ -136,12 +137,16 @@ class Inputs:
         if record.get("type") == "state":
             chain = self.io.runs.of(record)
             model = self.chains.of(chain)
+        elif "allow" in record:
+            chain = NO_RUN._replace(allow_at=site_allow(record))
+            model = self.chains.of_text(chain)
         name = record_id(record, self.io.count - 1)
         ids = token_ids(self.model, record, self.options.length)
         if ids is None:
             self.too_short += 1
             return None
         tally_unknown(self.io, record, ids)
+        checked_choices(self.model, record, len(ids), [])
         return Input(self.io.place, name, ids, inherited(record), record, chain, model)
 
     def _open(self, first: Record) -> TextModel:

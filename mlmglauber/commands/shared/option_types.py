@@ -6,8 +6,22 @@ from typing import Any, Literal
 
 import click
 
+from mlmglauber.dynamics.temperatures import Temperatures
 
-class Temperatures(click.ParamType[list[float]]):
+
+class ScheduleOption(click.ParamType[str]):
+    """A schedule of temperatures; its value is the schedule in the form that run records have."""
+
+    name = "schedule"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return str(Temperatures.parse(str(value)))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class TemperaturesOption(click.ParamType[list[float]]):
     """A temperature, finite and not negative, or several with commas between."""
 
     name = "tau"

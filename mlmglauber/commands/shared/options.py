@@ -2,12 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import click
 
 from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.option_types import BatchSizeOption, Shard
+from mlmglauber.commands.shared.truncation_options import TRUNCATION_NAMES
+from mlmglauber.commands.shared.word_lists import WordList, with_words
 from mlmglauber.models.batch_size import Rows
 from mlmglauber.models.checkpoint import DTYPES
 from mlmglauber.stream.formats import FORMATS, Reading
@@ -25,12 +27,25 @@ MODEL_OPTIONS = ("model", "dtype", "batch_size", "device", "revision", "trust_re
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The values of a command's own options, by the names that click gives them."""
+    """The values of a command's own options, by the names that click gives them.
+
+    RECORDED_IF_GIVEN: options that a run record holds only where they are given; records of other runs stay what they
+    were before these options existed.
+    """
+
+    RECORDED_IF_GIVEN: ClassVar[frozenset[str]] = frozenset()
 
     def recorded(self, *left_out: str) -> dict[str, Any]:
         """The values by name, sorted, without those in `left_out`: the options as a run record holds them."""
         names = sorted({field.name for field in fields(self)}.difference(left_out))
-        return {name: getattr(self, name) for name in names}
+        values = {name: getattr(self, name) for name in names}
+        values = {name: list(value.words) if isinstance(value, WordList) else value for name, value in values.items()}
+        return {name: value for name, value in values.items()
+                if value is not None or name not in self.RECORDED_IF_GIVEN}
+
+    def with_files_read(self) -> Self:
+        """The options with the words of the files that they name in the place of the names."""
+        return self
 
     def shown_output(self, output: BufferedOutput, named: bool, color: bool) -> Output:
         """Where the records go: the output, or one that shows them on a terminal. named: whether -o was given."""
@@ -73,13 +88,28 @@ class TextOptions(ModelOptions):
 class ChainOptions(ModelOptions):
     """Options that mlm-sample and mlm-couple share: those of a run of chains that --resume can continue."""
 
+    RECORDED_IF_GIVEN: ClassVar[frozenset[str]] = frozenset({"allow_file", "ban_file", *TRUNCATION_NAMES})
     tau: list[float]
     allow: str | None
+    allow_file: WordList | None
+    ban_file: WordList | None
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
     seed: int | None
     cache_mb: int
     resume: str | None
     exact: bool
     table: str
+
+    def with_files_read(self) -> Self:
+        """See Options."""
+        return with_words(self)
+
+    @property
+    def taus(self) -> list[float]:
+        """Temperatures at which the precision of the model is measured."""
+        return self.tau
 
     @property
     def opening(self) -> dict[str, Any]:

@@ -13,11 +13,13 @@ from mlmglauber.commands.shared.inputs import TEXTS, report_checks, size_of
 from mlmglauber.commands.shared.line_size import Size, StateSizes
 from mlmglauber.commands.shared.options import TABLE_FORMS, ChainOptions
 from mlmglauber.commands.shared.progress import InputLength, Progress
+from mlmglauber.commands.shared.truncation_options import truncation_of
+from mlmglauber.commands.shared.word_lists import restricted_model
 from mlmglauber.dynamics.engine import Engine
 from mlmglauber.dynamics.randomness import drawn_seed
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.opening import open_model
-from mlmglauber.models.restricted import RestrictedModel, tokens_of
+from mlmglauber.models.restricted import truncated_model
 from mlmglauber.stream import resume
 from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.output import AppendingOutput, InOrder, Output, Sink
@@ -209,10 +211,10 @@ class ResumableRun(ABC, Generic[OptionsT, JobT]):
         opening = {"exact_width": exact_width, **options.opening}
         model: TextModel = self.io.once(("model", options.model, *opening.values()),
                                         lambda: open_model(options.model, **opening))
-        if options.allow is not None:
-            model = RestrictedModel(model, tokens_of(model, options.allow, "--allow"))
+        model = truncated_model(restricted_model(model, options.allow, options.allow_file, options.ban_file),
+                                truncation_of(options))
         self.engine = Engine(model, memory=options.cache_mb << 20)
-        self.engine.precision.measure(options.tau)
+        self.engine.precision.measure(options.taus)
         self.model = model
         return model, model.describe()
 

@@ -12,9 +12,9 @@ from mlmglauber.stream.records import Record, chain_key, names_of, tau_and_n
 class ShownState(NamedTuple):
     """A state of a chain, ready to be drawn.
 
-    chain: the name of the chain. tau: the temperature, "" where it is not known. changes: what differs from the state
-    before, or from the first state. logp: the log-probability of the token that was drawn, in nats. notes: drift, basin
-    and other fields of the record, in words.
+    chain: the name of the chain. tau: the temperature of its first state, "" where it is not known. changes: what
+    differs from the state before, or from the first state. logp: the log-probability of the token that was drawn, in
+    nats. notes: drift, basin and other fields of the record, in words.
     """
 
     chain: str
@@ -39,8 +39,8 @@ class ShownTrap(NamedTuple):
 class ShownChain:
     """What is remembered of a chain: its last state, with --diff its first one, and the traps that lie ahead."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, tau: str) -> None:
+        self.name, self.tau = name, tau
         self.words: Words | None = None
         self.start: Words | None = None
         self.step = -1
@@ -89,7 +89,9 @@ class ShownChains:
         if chain.traps and chain.in_trap(step):
             notes.append("trap")
         chain.words, chain.step = words, step
-        return ShownState(chain.name, shown_tau, len(words.parts) if words.ids is None else len(words.ids), step, words,
+        if shown_tau != chain.tau:
+            notes.append(f"now tau {shown_tau}")
+        return ShownState(chain.name, chain.tau, len(words.parts) if words.ids is None else len(words.ids), step, words,
                           changes, logp, notes)
 
     def trap(self, record: Record) -> ShownTrap:
@@ -113,7 +115,7 @@ class ShownChains:
         key = chain_key(record)
         chain = self._chains.get(key)
         if chain is None:
-            chain = self._chains[key] = ShownChain(self._new_name(key, tau))
+            chain = self._chains[key] = ShownChain(self._new_name(key, tau), tau)
         return chain
 
     def _new_name(self, key: tuple[Any, ...], tau: str) -> str:

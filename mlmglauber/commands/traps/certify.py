@@ -12,7 +12,7 @@ from mlmglauber.dynamics.randomness import Stream, drawn_seed
 from mlmglauber.dynamics.token_copies import filled, thinned
 from mlmglauber.measures.traps.token_count import Level, Values, basin, chances, change, fall_time, growing, level
 from mlmglauber.models.conditionals import Floats, Ids, TextModel
-from mlmglauber.models.words import token_of
+from mlmglauber.models.words import named_token
 from mlmglauber.stream.errors import RecordError, UsageError
 from mlmglauber.stream.records import Record
 
@@ -36,9 +36,9 @@ class CertifyRun:
         for batch in self.inputs.batches(self.rows):
             for text in batch[: self.contexts - len(self.texts)]:
                 with self.io.guard(text.place):
-                    if text.chain.law.restrictions():
-                        raise RecordError("the run of the state has --allow or --freeze, but tokens are tested in "
-                                          "the whole model at all sites; give its text without its ids")
+                    if text.chain.law.restrictions() or text.chain.allow_at is not None:
+                        raise RecordError("the run of the state has --allow, --top-k or --freeze, or the like, but "
+                                          "tokens are tested in the whole model at all sites; give its text alone")
                     self.texts.append(text)
         if not self.texts:
             return
@@ -126,16 +126,6 @@ class CertifyRun:
                    "candidates": len(candidates), "tokens": [
                        {"token": int(close[k]), "word": model.decode([int(close[k])]),
                         **full_fields(1 - float(of_tau[k]))} for k in best]}
-
-
-def named_token(model: TextModel, name: str) -> int:
-    """The token of a word or, for a piece that is not a word, of id:NUMBER."""
-    if not name.startswith("id:"):
-        return token_of(model, name)
-    number = name.removeprefix("id:")
-    if not (number.isdecimal() and int(number) < model.vocab_size and model.allowed[int(number)]):
-        raise RecordError(f"{name!r} is not the id of a token that may be drawn; give another id")
-    return int(number)
 
 
 def log_probs(model: TextModel, ids: Ids, sites: Ids) -> Floats:

@@ -2,13 +2,12 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from mlmglauber.commands.shared.chain_run import ChainLaw, ChainRun
 from mlmglauber.commands.shared.filter import Filter
-from mlmglauber.commands.shared.inputs import inherited
 from mlmglauber.commands.shared.nullable import optional_reason
 from mlmglauber.commands.traps.margins import (
     TrapScorer,
@@ -18,6 +17,7 @@ from mlmglauber.commands.traps.margins import (
     state_escapes,
 )
 from mlmglauber.commands.traps.options import TrapsOptions
+from mlmglauber.commands.traps.recorded_chain import GroupKey, RecordedChain
 from mlmglauber.commands.traps.summary import slowness_fields, summarise
 from mlmglauber.measures.traps.margins import Margins
 from mlmglauber.measures.traps.residence import holding_ratio
@@ -30,70 +30,6 @@ from mlmglauber.stream.records import Record, chain_key
 INTEGERS = {int}
 STATES = 256
 """Maximum number of states of a length whose escape probability is computed at all temperatures."""
-
-
-class GroupKey(NamedTuple):
-    """What the chains of one summary have in common."""
-
-    law: ChainLaw
-    tau: float | None
-    n: int
-
-    def order(self) -> tuple[bool, float, int, str]:
-        return self.tau is None, self.tau or 0, self.n, str(self.law)
-
-
-class RecordedChain:
-    """One chain that is read from state records: its name, its trap tracker, the resolution of its records."""
-
-    def __init__(self, record: Record, number: int, text: int, run: ChainRun, tracker: Tracker) -> None:
-        self.tau, self.n = run.tau_of(record), len(record["ids"])
-        self.fields = {key: record.get(key) for key in ("run", "id", "chain")} | {"tau": self.tau, "n": self.n}
-        self.inherited = inherited(record)
-        self.number, self.text, self.run, self.tracker = number, text, run, tracker
-        self.first_step = record["step"]
-        self.counts = True
-        """Whether it counts in summaries: of two coupled chains only the first one does."""
-        self._state: tuple[int, ...] | None = None
-        self._step, self._unexplained = -1, 1
-
-    def see(self, record: Record, ids: list[int], step: int) -> Sequence[Trap]:
-        """Take the next state; the traps that it completes. RecordError if it does not follow the state before it."""
-        state = tuple(ids)
-        resolution = 1
-        if self._state is not None:
-            if len(state) != self.n:
-                raise RecordError(f"the state has {len(state)} tokens, earlier states of this chain have {self.n}; "
-                                  "make run/id/chain unique")
-            if step <= self._step:
-                raise RecordError(f"step {step} comes after step {self._step} of this chain; sort its records by step")
-            resolution = self._unseen(record, state, step - self._step)
-        self._state, self._step = state, step
-        return self.tracker.see(step, state, resolution, record.get("text"))
-
-    def _unseen(self, record: Record, state: tuple[int, ...], steps: int) -> int:
-        """The resolution at a record: 1 if no change can be missing since the last record, else the steps in between.
-
-        Where every change is recorded, a state differs from the one before exactly as its own record says. An unchanged
-        state is recorded at the end of a chain; before the end it is a sign of missing records, unless the run record
-        says that all are there.
-        """
-        before_last, self._unexplained = self._unexplained, 1
-        if steps == 1:
-            return before_last
-        before, site = self._state, record.get("site")
-        assert before is not None
-        if self.run.shows_all is False:
-            return steps
-        if state == before:
-            if record.get("changed"):
-                return max(before_last, steps)  # it left the state and came back with this step
-            if self.run.shows_all is None and "pll" not in record:
-                self._unexplained = steps
-            return before_last
-        explained = (type(site) is int and 0 <= site < self.n and record.get("old") == before[site]
-                     and state[:site] == before[:site] and state[site + 1 :] == before[site + 1 :])
-        return before_last if explained else max(before_last, steps)
 
 
 class ChainsRun:
@@ -111,6 +47,8 @@ class ChainsRun:
         """The chain that counts in summaries, for each pair of coupled chains."""
         self.groups: dict[GroupKey, TrapGroup] = {}
         self.run_of: dict[ChainLaw, ChainRun] = {}
+        self.with_allow: set[ChainLaw] = set()
+        """Laws of chains that may draw only some words at some sites, each chain its own."""
 
     def handle(self, record: Record) -> None:
         """Take one record of the input; RecordError if it is a state without sound ids or step."""
@@ -132,10 +70,20 @@ class ChainsRun:
             coupled = record.get("coupled")
             text = self.texts.setdefault(key[1] if coupled is None else str(coupled), len(self.texts))
             self.run_of.setdefault(run.law, run)
+            if run.allow_at is not None:
+                self.with_allow.add(run.law)
             chain = self.chains[key] = RecordedChain(record, len(self.chains), text, run,
                                              Tracker(self.radius, self.min_steps))
             chain.counts = coupled is None or self.pairs.setdefault(key[:2], key) == key
+        while chain.ends_piece(step):
+            self._end_piece(chain, chain.end_piece(step), self.io.place)
+            chain.begin_piece(step)
         self._write_traps(chain, chain.see(record, ids, step), self.io.place)
+
+    def _end_piece(self, chain: RecordedChain, traps: Sequence[Trap], place: str) -> None:
+        """Write the last traps of a chain, or of a piece of its schedule, and count its steps."""
+        self._write_traps(chain, traps, place)
+        self._group(chain).add_chain(chain.text, chain.tracker.step - chain.first_step)
 
     def _write(self, record: Record) -> None:
         if self.summary:
@@ -146,32 +94,38 @@ class ChainsRun:
     def end(self) -> None:
         """End the input: write the last traps of every chain and complete the groups of the summaries."""
         for chain in self.chains.values():
-            self._write_traps(chain, chain.tracker.end(),
-                           f"chain {chain.fields['run']}/{chain.fields['id']}/{chain.fields['chain']}")
-            self._group(chain).add_chain(chain.text, chain.tracker.step - chain.first_step)
+            self._end_piece(chain, chain.tracker.end(),
+                            f"chain {chain.fields['run']}/{chain.fields['id']}/{chain.fields['chain']}")
         left = sum(not chain.counts for chain in self.chains.values())
         if self.summary and left:
             self.io.reporter.warn(f"{counted(left, 'chain')} left out of the summaries: coupled with one that counts")
 
     def summaries(self) -> list[Record]:
-        """A summary for each law, temperature and length; chains of different laws are not put together."""
-        return [summarise(key.tau, key.n, group) | key.law.fields() for key, group in
+        """A summary for each law, temperature and length; chains of different laws are not put together.
+
+        Each piece of a schedule has a summary of its own.
+        """
+        return [summarise(key.tau, key.n, group) | key.fields() for key, group in
                 sorted(self.groups.items(), key=lambda item: item[0].order())]
 
     def slowness(self) -> list[Record]:
-        """For each law and length of several temperatures above 0, how stays grow with 1 / tau."""
+        """For each law and length of several temperatures above 0, how stays grow with 1 / tau.
+
+        The pieces of a schedule are left out: a later one begins in the traps of those before.
+        """
         by_length: dict[tuple[ChainLaw, int], dict[float, TrapGroup]] = {}
         for key, group in sorted(self.groups.items(), key=lambda item: item[0].order()):
-            if key.tau:
+            if key.tau and key.piece is None:
                 by_length.setdefault((key.law, key.n), {})[key.tau] = group
         return [{"type": "summary", "of": "trap", "over": "n", "n": n, "radius": self.radius,
-                 "min_steps": self.min_steps} | law.fields() | slowness_fields(groups, self.min_steps,
-                                                                               self._escapes(law, groups))
+                 "min_steps": self.min_steps} | law.fields()
+                | slowness_fields(groups, self.min_steps, self._escapes(law, groups))
+                | ({"reason": "each chain may draw words of its own at some sites"} if law in self.with_allow else {})
                 for (law, n), groups in by_length.items() if len(groups) > 1]
 
     def _escapes(self, law: ChainLaw, groups: dict[float, TrapGroup]) -> StateEscapes | None:
         """The escape probabilities, at every temperature, of the states that were traps for the most steps."""
-        if self.scorer is None:
+        if self.scorer is None or law in self.with_allow:
             return None
         steps: Counter[State] = Counter()
         for group in groups.values():
@@ -190,7 +144,7 @@ class ChainsRun:
         """The group of a chain in the summaries; a throw-away group for the second of two coupled chains."""
         if not chain.counts:
             return TrapGroup()
-        return self.groups.setdefault(GroupKey(chain.run.law, chain.tau, chain.n), TrapGroup())
+        return self.groups.setdefault(chain.key, TrapGroup())
 
     def _write_traps(self, chain: RecordedChain, traps: Sequence[Trap], place: str) -> None:
         """Write traps; with --summary also score the stays of a chain beyond --min-steps."""
@@ -221,7 +175,8 @@ class ChainsRun:
         weight = None
         if self.scorer is None or chain.tau is None:
             record |= {"kind": None, "margin": None, "escape": None, "expected": None,
-                       "reason": "no model" if self.scorer is None else "no temperature"}
+                       "reason": "no model" if self.scorer is None else "no temperature" if chain.piece is None
+                       else "the temperature changes along a ramp"}
         else:
             margins = self.scorer.margins(record, trap.state, chain.tau, chain.run)
             record |= margin_fields(margins) | escape_fields(margins) | self._against_geometric(chain, trap, margins)

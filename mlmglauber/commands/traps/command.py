@@ -9,7 +9,7 @@ from mlmglauber.commands.shared.command_line import AliasedOption
 from mlmglauber.commands.shared.filter import Filter
 from mlmglauber.commands.shared.help_groups import Group
 from mlmglauber.commands.shared.modes import Mode
-from mlmglauber.commands.shared.option_types import Real, Temperatures
+from mlmglauber.commands.shared.option_types import Real, TemperaturesOption
 from mlmglauber.commands.shared.options import (
     MODEL_OPTIONS,
     TABLE_FORMS,
@@ -99,7 +99,7 @@ MODES = {
                    "conditionals, or texts in which copies are put at random sites.")
 @click.option("--candidates", type=click.IntRange(1), default=256, show_default=True, metavar="N",
               help="With --scan-tokens, choose among the N most likely tokens of the texts.")
-@click.option("-t", "--tau", type=Temperatures(), default="1", show_default=True, metavar="TAU[,TAU]...",
+@click.option("-t", "--tau", type=TemperaturesOption(), default="1", show_default=True, metavar="TAU[,TAU]...",
               help="Temperature, or several, for escape probabilities and drifts.")
 @click.option("--length", type=click.IntRange(1), metavar="N",
               help="Keep the first N tokens of each text; shorter texts are skipped and counted.")

@@ -21,6 +21,8 @@ from mlmglauber.stream.errors import RecordError
 from mlmglauber.stream.printable import counted
 from mlmglauber.stream.records import Record
 
+Drawn = tuple[ChainLaw, str | None]
+"""See ChainRun.drawn."""
 QUANTILES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
@@ -42,8 +44,8 @@ class FindRun:
         self.as_table = options.summary and shown(io, options.table)
         self.inputs = Inputs(io, options, options.of_search(), write=self._pass_through)
         self.inputs.summed = options.summary
-        self.engines: dict[ChainLaw, Engine] = {}
-        self.attractors: dict[tuple[ChainLaw, tuple[bytes, ...]], _Attractor] = {}
+        self.engines: dict[Drawn, Engine] = {}
+        self.attractors: dict[tuple[Drawn, tuple[bytes, ...]], _Attractor] = {}
         self.unfinished = 0
 
     def _pass_through(self, record: Record) -> None:
@@ -57,9 +59,9 @@ class FindRun:
         with self.io.bar("records") as progress:
             for batch in self.inputs.batches(rows):
                 progress.plan(len(batch))
-                for law, texts in self._by_law(batch).items():
-                    engine = self.engines.setdefault(law, Engine(texts[0].model))
-                    endings = descend(engine, [text.ids for text in texts], self.max_sweeps, law.freeze)
+                for drawn, texts in self._by_law(batch).items():
+                    engine = self.engines.setdefault(drawn, Engine(texts[0].model))
+                    endings = descend(engine, [text.ids for text in texts], self.max_sweeps, drawn[0].freeze)
                     for text, ending in zip(texts, endings, strict=True):
                         with self.io.guard(text.place):
                             self._keep(text, ending)
@@ -70,14 +72,13 @@ class FindRun:
         if self.engines:
             self._write()
 
-    def _by_law(self, batch: list[Input]) -> dict[ChainLaw, list[Input]]:
+    def _by_law(self, batch: list[Input]) -> dict[Drawn, list[Input]]:
         """The texts by what their chains may draw and which sites stay fixed; RecordErrors are reported."""
-        groups: dict[ChainLaw, list[Input]] = {}
+        groups: dict[Drawn, list[Input]] = {}
         for text in batch:
             with self.io.guard(text.place):
                 text.frozen(None)
-                law = ChainLaw(allow=text.chain.law.allow, freeze=text.chain.law.freeze)
-                groups.setdefault(law, []).append(text)
+                groups.setdefault(text.chain.drawn, []).append(text)
         return groups
 
     def _keep(self, text: Input, ending: Ending) -> None:
@@ -86,8 +87,7 @@ class FindRun:
         if ending.kind == "unfinished":
             self.unfinished += 1
             return
-        law = ChainLaw(allow=text.chain.law.allow, freeze=text.chain.law.freeze)
-        key = law, tuple(state.tobytes() for state in ending.states)
+        key = text.chain.drawn, tuple(state.tobytes() for state in ending.states)
         attractor = self.attractors.setdefault(key, _Attractor(ending, text))
         attractor.starts.append(text.name)
         attractor.sweeps.append(ending.sweeps)

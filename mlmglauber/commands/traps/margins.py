@@ -38,17 +38,19 @@ class TrapScorer(Inputs):
             self.chains = ChainModels(self.io, self.model, "leave margins out with --no-model")
         return self.chains.of(run)
 
-    @cachedmethod(attrgetter("_scores"), key=lambda _, first, ids, tau, run: ("margins", run.law, tau, ids))
+    @cachedmethod(attrgetter("_scores"),
+                  key=lambda _, first, ids, tau, run: ("margins", run.law, run.allow_at, tau, ids))
     def margins(self, first: Record, ids: State, tau: float, run: ChainRun) -> Margins:
         """Margins of a state at the sites and among the tokens that its chains may draw."""
         return state_margins(self.model_of(first, run), ids, tau, run.free_sites(len(ids)))
 
-    @cachedmethod(attrgetter("_scores"), key=lambda _, first, ids, tau, run, least: ("basin", run.law, tau, ids))
+    @cachedmethod(attrgetter("_scores"),
+                  key=lambda _, first, ids, tau, run, least: ("basin", run.law, run.allow_at, tau, ids))
     def basin(self, first: Record, ids: State, tau: float, run: ChainRun, least: float) -> Record:
         """The fields on the set of states around a state: see measures/traps/basin.py."""
         return basin_fields(self.model_of(first, run), ids, tau, least, run.free_sites(len(ids)))
 
-    @cachedmethod(attrgetter("_scores"), key=lambda _, first, ids, run: ("support", run.law, ids))
+    @cachedmethod(attrgetter("_scores"), key=lambda _, first, ids, run: ("support", run.law, run.allow_at, ids))
     def support(self, first: Record, ids: State, run: ChainRun) -> Record:
         """The fields on which tokens of a state support each other."""
         model = self.model_of(first, run)
@@ -71,7 +73,7 @@ def state_margins(model: TextModel, ids: State, tau: float, free: Sequence[int] 
     """Margins of one state; RecordError if it is not one of the model, or a conditional is not finite."""
     sites, state = checked_sites(model, ids, free), np.array(ids)
     try:
-        return margins(decided_rows(model, state, sites), state[sites], tau, int(model.allowed.sum()))
+        return margins(decided_rows(model, state, sites), state[sites], tau, int(model.allowed.sum()), model.truncation)
     except ValueError as error:
         raise RecordError(f"{error} at this trap, so it has no margin; use another model, or --no-model") from error
 
@@ -82,7 +84,7 @@ def state_escapes(model: TextModel, ids: State, taus: Sequence[float],
     sites, state = checked_sites(model, ids, free), np.array(ids)
     try:
         rows = decided_rows(model, state, sites)
-        at_taus = [margins(rows, state[sites], tau, int(model.allowed.sum())) for tau in taus]
+        at_taus = [margins(rows, state[sites], tau, int(model.allowed.sum()), model.truncation) for tau in taus]
     except ValueError as error:
         raise RecordError(f"{error} at this trap, so it has no margin; use another model, or --no-model") from error
     return [each.escape for each in at_taus], at_taus[0].margin

@@ -17,7 +17,8 @@ from mlmglauber.stream.records import Record
 LAW = (
     Column("model", "Model of the chains.", lambda row: name(row["model"] or NOTHING)),
     Column("law", "What else distinguishes the chains: precision and hash of the model, scan, start, the only words "
-           "that may be drawn, the sites that stay fixed.", lambda row: name(law(row))),
+           "that may be drawn, the sites that stay fixed, a schedule of temperatures and its piece.",
+           lambda row: name(law(row))),
 )
 CHAINS = Table("Traps by temperature and length", (
     Column("tau", "Temperature.", lambda row: number(row["tau"])),
@@ -76,7 +77,8 @@ TABLES = (CHAINS, SLOWNESS, ATTRACTORS)
 def law(row: Record) -> str:
     """What distinguishes a row's chains besides model, temperature and length."""
     parts = [row.get("precision"), row.get("hash"), row.get("scan"), row.get("init")]
-    parts += [f"{key} {row[key]}" for key in ("allow", "freeze") if row.get(key)]
+    names = ("allow", "ban", "top_k", "top_p", "min_p", "freeze", "schedule", "piece")
+    parts += [f"{key} {row[key]}" for key in names if row.get(key) not in (None, [])]
     return " ".join(str(part) for part in parts if part) or NOTHING
 
 

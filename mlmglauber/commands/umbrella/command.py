@@ -11,6 +11,7 @@ from mlmglauber import __version__
 
 COMMANDS = {
     "tokens": "show how a model cuts texts into tokens",
+    "estimate": "estimate stationary means from coupled chains",
     "score": "score texts and states without a chain",
     "sample": "run Glauber chains from texts",
     "show": "show chains as they are rewritten",

@@ -1,6 +1,7 @@
 """Whether the chains of a group have mixed: diagnostics of their distances to one reference that all of them share."""
 
 from collections.abc import Sequence
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,8 @@ from numpy.typing import NDArray
 from mlmglauber.measures.drift.series import DriftSeries
 from mlmglauber.measures.statistics.diagnostics import Diagnostics, diagnose
 
+DISAGREEING = 1.1
+"""R-hat from which on chains are far from one law (Gelman and Rubin 1992); converged is the stricter 1.01."""
 MOST_READINGS = 1 << 20
 """Maximum number of values that are read from a chain whose records are at uneven steps."""
 
@@ -32,6 +35,19 @@ class GroupDiagnostics(NamedTuple):
     chains: int
     draws: int
     diagnostics: Diagnostics | None
+
+    def steps_for(self, error: float) -> tuple[int | None, str | None]:
+        """Number of steps of each chain, from its first record, at which mcse_mean falls to `error`; or why none.
+
+        mcse_mean falls as 1 / sqrt(steps) once chains have mixed, so the number is until (mcse_mean / error)^2. It is
+        not known while chains disagree: then their standard error says nothing of the time that they still need.
+        """
+        known = self.diagnostics
+        if known is None or known.mcse_mean is None:
+            return None, "no mcse_mean: " + ((known and known.reason) or "undefined drifts")
+        if known.rhat_rank is not None and known.rhat_rank >= DISAGREEING:
+            return None, f"rhat_rank is {known.rhat_rank:.2f}: the chains have not come to one law yet"
+        return max(1, ceil(self.until * (known.mcse_mean / error) ** 2)), None
 
 
 def group_diagnostics(chains: Sequence[DriftSeries], n: int | None) -> GroupDiagnostics:

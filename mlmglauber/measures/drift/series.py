@@ -18,8 +18,9 @@ class DriftSeries:
 
     law: equal for chains that may be summarised together. zero: the step from which times count; None means that
     of the first record. shows_all: whether the records show every change. coupled: for a chain of a coupled pair,
-    the text that the pair was made from. plls: pseudo-log-likelihoods in nats per token, at the steps pll_steps.
-    Memory: 24 bytes for each state, 16 more for each with a pseudo-log-likelihood.
+    the text that the pair was made from. piece: of a chain whose temperature changes, the piece of its schedule in
+    which these states are; tau is None where that is a ramp. plls: pseudo-log-likelihoods in nats per token, at
+    the steps pll_steps. Memory: 24 bytes for each state, 16 more for each with a pseudo-log-likelihood.
     """
 
     run: str | None
@@ -31,12 +32,27 @@ class DriftSeries:
     zero: int | None = None
     shows_all: bool = False
     coupled: str | None = None
+    piece: int | None = None
     steps: "array[int]" = field(default_factory=lambda: array("q"))
     drifts: "array[float]" = field(default_factory=lambda: array("d"))
     distances: "array[float]" = field(default_factory=lambda: array("d"))
     pll_steps: "array[int]" = field(default_factory=lambda: array("q"))
     plls: "array[float]" = field(default_factory=lambda: array("d"))
     truncated: int = 0
+
+    def take(self, step: int, drift: float, distance: float, pll: float | None) -> None:
+        """Add a state. pll: its pseudo-log-likelihood in nats per token, None where it is not known."""
+        self.steps.append(step)
+        self.drifts.append(drift)
+        self.distances.append(distance)
+        if pll is not None:
+            self.pll_steps.append(step)
+            self.plls.append(pll)
+
+    def stay(self, other: "DriftSeries", step: int) -> None:
+        """Add the last state of another piece of the same chain, or of this one: the chain is still in it at a step."""
+        known = other.plls and other.pll_steps[-1] == other.steps[-1]
+        self.take(step, other.drifts[-1], other.distances[-1], other.plls[-1] if known else None)
 
     @property
     def start(self) -> str:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mlmglauber.dynamics.glauber import temper
+from mlmglauber.models.truncation import Truncation, cut
 
 Values = NDArray[np.float64]
 Places = NDArray[np.int64]
@@ -30,15 +31,16 @@ BLOCK = 1 << 22
 class FiniteChain:
     """The random-scan Glauber chain of S states at one temperature.
 
-    shape: (m_0, ..., m_{n-1}). base: (n, S) log-probabilities at tau = 1 in nats. p, logp: (n, S) those at tau.
+    shape: (m_0, ..., m_{n-1}). base: (n, S) log-probabilities at tau = 1 in nats. truncation: of the conditionals at
+    tau. p, logp: (n, S) those at tau, truncated.
 
     >>> chain = FiniteChain((2, 2), np.log([[.8, .3, .2, .7], [.6, .4, .5, .5]]), 1.0)  # Table B of the tests
     >>> chain.forward(np.array([1., 0., 0., 0.]))
     array([0.7, 0.2, 0.1, 0. ])
     """
 
-    def __init__(self, shape: Sequence[int], base: Values, tau: float) -> None:
-        self.shape, self.tau, self.base = tuple(shape), tau, base
+    def __init__(self, shape: Sequence[int], base: Values, tau: float, truncation: Truncation | None = None) -> None:
+        self.shape, self.tau, self.base, self.truncation = tuple(shape), tau, base, truncation
         self.n, self.states = len(self.shape), prod(self.shape)
         if base.shape != (self.n, self.states):
             raise ValueError(f"{self.n} sites of {self.states} states expected, got an array of shape {base.shape}")
@@ -63,7 +65,7 @@ class FiniteChain:
         """(S,) log p_tau of each state's own token at a site; at tau = 0 ties go to the first token of the site."""
         folded = self.base[site].reshape(self.axes(site))
         rows = np.moveaxis(folded, 1, 2).reshape(-1, self.shape[site])
-        tempered = temper(rows, np.full(len(rows), self.tau))
+        tempered = temper(cut(rows, self.truncation, self.tau), np.full(len(rows), self.tau))
         left, m, right = self.axes(site)
         return np.moveaxis(tempered.reshape(left, right, m), 2, 1).ravel()
 

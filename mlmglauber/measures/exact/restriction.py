@@ -48,6 +48,7 @@ class Restriction:
                   advance: Callable[[float], None] = lambda _: None) -> Values:
         """(n, S) log p_k(x_k | x_-k) at tau = 1 in nats, renormalised over the choices: `base` of FiniteChain.
 
+        Those of a conditional that is truncated are computed in the precision that says which tokens are kept.
         rows: maximum number of conditionals per call. advance: called with the number of conditionals that are done.
         NotFiniteError for a conditional that is 0 or not finite on all choices; its `row` is the site in the text.
         """
@@ -58,7 +59,9 @@ class Restriction:
                 states = np.repeat(self.text[None], len(batch), axis=0)
                 for k, place in enumerate(self.sites):
                     states[:, place] = self.choices[k][batch[:, k]]
-                log_probs = conditional.log_probs(states, np.full(len(batch), self.sites[site]))
+                sites = np.full(len(batch), self.sites[site])
+                log_probs = conditional.log_probs(states, sites) if conditional.truncation is None else \
+                    conditional.log_probs_at(states, sites, -1)
                 answers[start : start + rows] = renormalised(log_probs[:, self.choices[site]])
                 if not np.isfinite(answers[start : start + rows].max(axis=1)).all():
                     raise NotFiniteError(self.sites[site])

@@ -13,6 +13,7 @@ from mlmglauber.measures.exact.pll_law import PllDistance, pll_distance
 from mlmglauber.measures.exact.scans import ScanDistances, scan_distances, trusted
 from mlmglauber.measures.exact.stationary import stationary
 from mlmglauber.measures.influence.matrix import alphas, mixing_bound
+from mlmglauber.models.truncation import Truncation
 
 COMPATIBLE = 1e-9
 """Maximum |delta| in nats, at tau = 1, that counts as rounding in float64."""
@@ -103,14 +104,14 @@ def solve(chain: FiniteChain, basins: Places, rectangles: Rectangles, eps: float
 
 
 def solve_all(shape: tuple[int, ...], base: Values, taus: Sequence[float], eps: float, given: int | None,
-              steps: Sequence[int] = ()) -> Iterator[Exact]:
+              steps: Sequence[int] = (), truncation: Truncation | None = None) -> Iterator[Exact]:
     """Solve the chain of the same conditionals at each temperature.
 
-    shape, base: as in FiniteChain. eps, given: as in `solve`. steps: of the field `distances`.
+    shape, base, truncation: as in FiniteChain. eps, given: as in `solve`. steps: of the field `distances`.
     """
     basins, found = attractors(FiniteChain(shape, base, 1.0)), rectangles(shape, base)
     for tau in taus:
-        chain = FiniteChain(shape, base, tau)
+        chain = FiniteChain(shape, base, tau, truncation)
         exact = solve(chain, basins, found, eps, given)
         if len(steps) and given is not None and exact.law is not None:
             exact = exact._replace(distances=distances(chain, exact.law, given, steps))

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from mlmglauber.measures.traps.margins import decided_rows, is_argmax, margin_bound
 from mlmglauber.models.conditionals import Conditional, Ids
+from mlmglauber.models.truncation import cut
 
 LIMIT = 256
 """Maximum number of states of a basin; the search for a larger one stops."""
@@ -55,7 +56,8 @@ def basin_of(conditional: Conditional, ids: Ids, sites: Ids, tau: float, least: 
     states = [tuple(ids.tolist())]
     known = {states[0]}
     for state in states:  # the list grows during the loop
-        for place, token in zip(*np.nonzero(_chances(_rows(conditional, state, sites), tau) >= least), strict=True):
+        chances = _chances(conditional, _rows(conditional, state, sites), tau)
+        for place, token in zip(*np.nonzero(chances >= least), strict=True):
             other = _changed(state, int(sites[place]), int(token))
             if other not in known:
                 if len(states) == LIMIT:
@@ -72,7 +74,7 @@ def leaving(conditional: Conditional, states: list[State], sites: Ids, tau: floa
     margin, allowed = inf, int(conditional.allowed.sum())
     for k, state in enumerate(states):
         rows = _rows(conditional, state, sites)
-        chances = _chances(rows, tau)
+        chances = _chances(conditional, rows, tau)
         for row, chance, site in zip(rows, chances, sites.tolist(), strict=True):
             inside = _neighbours(state, site, states)
             for token in inside:
@@ -121,12 +123,13 @@ def _rows(conditional: Conditional, state: State, sites: Ids) -> Values:
     return rows
 
 
-def _chances(rows: Values, tau: float) -> Values:
-    """(n, V) p_tau from log-probabilities at tau = 1; at tau = 0 the argmax has probability 1."""
+def _chances(conditional: Conditional, rows: Values, tau: float) -> Values:
+    """(n, V) p_tau, truncated, from log-probabilities at tau = 1; at tau = 0 the argmax has probability 1."""
     if tau == 0:
         best = rows.argmax(axis=1)
         assert is_argmax(rows, best).all()
         return np.asarray((np.arange(rows.shape[1]) == best[:, None]) * 1.0)
+    rows = np.asarray(cut(rows, conditional.truncation, tau))
     with np.errstate(under="ignore"):
         scaled = np.exp((rows - rows.max(axis=1, keepdims=True)) / tau)
     return np.asarray(scaled / scaled.sum(axis=1, keepdims=True))

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from mlmglauber.models.conditionals import Conditional, Floats, Ids
 from mlmglauber.models.token_scores import margins_above
+from mlmglauber.models.truncation import Truncation, cut
 
 CLOSE = 1e-2
 """Maximum difference in nats of the two best tokens at which they are compared again in float64, the precision that
@@ -67,8 +68,12 @@ def decided_rows(conditional: Conditional, ids: Ids, sites: Ids) -> NDArray[np.f
     """As site_rows, but rows whose two best tokens are nearly equal (CLOSE) are computed in float64.
 
     The argmax, the sign of a margin and ties are then those of the dynamics, not those of a faster number format. Rows
-    that are not finite stay as they are.
+    that are not finite stay as they are. All rows of a conditional that is truncated are in float64, for the same
+    tokens are then kept.
     """
+    if conditional.truncation is not None:
+        states = np.repeat(ids[None], len(sites), axis=0)
+        return np.asarray(conditional.log_probs_at(states, sites, -1), dtype=np.float64)
     rows = np.asarray(site_rows(conditional, ids, sites), dtype=np.float64)
     if conditional.levels > 1 and rows.shape[1] > 1:
         best = np.partition(rows, -2, axis=1)[:, -2:]
@@ -79,11 +84,12 @@ def decided_rows(conditional: Conditional, ids: Ids, sites: Ids) -> NDArray[np.f
     return rows
 
 
-def margins(log_probs: Floats, tokens: Ids, tau: float, allowed: int) -> Margins:
+def margins(log_probs: Floats, tokens: Ids, tau: float, allowed: int, truncation: Truncation | None = None) -> Margins:
     """Margins of one state from its conditionals.
 
     log_probs: (n, V) at tau = 1, row i the conditional at the i-th free site. tokens: (n,) the tokens of the state.
-    tau: above 0, or 0 for the limit. allowed: number of tokens that may be drawn. ValueError for a row without a finite
+    tau: above 0, or 0 for the limit. allowed: number of tokens that may be drawn. truncation: of the conditionals at
+    tau, so of `stay` and `escape`; the other quantities are those before it. ValueError for a row without a finite
     entry. Escape is summed from the probabilities of the other tokens, so that 1e-30 is not lost against 1.
 
     >>> found = margins(np.log([[.7, .2, .1], [.6, .3, .1]]), np.array([0, 0]), 1.0, 3)
@@ -100,7 +106,7 @@ def margins(log_probs: Floats, tokens: Ids, tau: float, allowed: int) -> Margins
     rival = others.max(axis=1)
     gamma = np.asarray(margins_above(present, rival), dtype=np.float64)
     best = is_argmax(rows, tokens)
-    leave = _leaving(present, others, rival, tau) if tau else np.where(best, 0.0, 1.0)
+    leave = _leaving(cut(rows, truncation, tau), tokens, tau) if tau else np.where(best, 0.0, 1.0)
     escape, margin = float(leave.mean()), float(gamma.min())
     chances = np.exp(rows)
     with np.errstate(invalid="ignore"):
@@ -110,13 +116,14 @@ def margins(log_probs: Floats, tokens: Ids, tau: float, allowed: int) -> Margins
                    1 / escape if escape > 0 else inf)
 
 
-def _leaving(present: NDArray[np.float64], others: NDArray[np.float64], rival: NDArray[np.float64],
-             tau: float) -> NDArray[np.float64]:
+def _leaving(rows: NDArray[np.floating], tokens: Ids, tau: float) -> NDArray[np.float64]:
     """(n,) 1 - p_tau(x_i | x_-i) = R / (R + 1), R the total weight of the other tokens over that of the present one."""
-    best = np.maximum(present, rival)
+    places = np.arange(len(rows))
     with np.errstate(over="ignore", under="ignore"):
-        mine = np.exp((present - best) / tau)
-        rest = np.exp((others - best[:, None]) / tau).sum(axis=1)
+        weights = np.exp((rows - rows.max(axis=1, keepdims=True)) / tau)
+    mine = weights[places, tokens]
+    weights[places, tokens] = 0.0
+    rest = weights.sum(axis=1)
     return np.asarray(rest / (rest + mine))
 
 

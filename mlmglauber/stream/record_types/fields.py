@@ -114,7 +114,9 @@ Quantiles = dict[str, float | None]
 """Quantiles by their probabilities: "0.5" is the median."""
 Model = Annotated[str | None, reason("model_reason")]
 """The model of a summary, null where its records do not name one."""
-Start = Annotated[str, pattern("^(pair|random|burned|perturb:[0-9]+)$")]
+SiteAllow = dict[str, list[str]]
+"""The only words that may be drawn at some sites, by site."""
+Start = Annotated[str, pattern("^(pair|random|burned|text|perturb:[0-9]+)$")]
 CouplingName = Literal["maximal", "race", "quantile"]
 NotExact = Literal[False]
 """The value of text_exact; the field is absent where tokenising the text gives the ids back."""
@@ -140,7 +142,10 @@ class OfChains(TypedDict):
     scan: NotRequired[str | None]
     init: NotRequired[str | None]
     allow: NotRequired[str]
+    ban: NotRequired[str]
     freeze: NotRequired[Counts]
+    schedule: NotRequired[str]
+    piece: NotRequired[Count]
 
 
 class OfChain(OfChains):

@@ -17,6 +17,7 @@ from mlmglauber.stream.record_types.fields import (
     Number,
     Positive,
     Share,
+    SiteAllow,
     SplitWords,
     Tau,
     needs,
@@ -46,7 +47,8 @@ class Influences(TypedDict):
     certified_tau: Annotated[NonNegativeOrNull, reason("certified_reason")]
     certified_alpha: Annotated[NonNegativeOrNull, reason("certified_reason")]
     certified_tmix: Annotated[CountOrNull, reason("certified_reason")]
-    allow: NotRequired[str]
+    allow: NotRequired[str | SiteAllow]
+    ban: NotRequired[str]
     matrix: NotRequired[list[list[Share]]]
     oscillations: NotRequired[list[list[NonNegativeOrNull]]]
 
@@ -97,6 +99,7 @@ class InfluencesOfLength(TypedDict):
     n: CountOrNull
     estimate: Literal["lower"]
     allow: NotRequired[str]
+    ban: NotRequired[str]
     sites: Counts
     draw: str
     crossing: Annotated[dict[str, Any] | None, reason("crossing_reason")]

@@ -48,6 +48,8 @@ class PairRecord(TypedDict):
     censored: bool
     max_steps: Positive
     last_change: Count
+    last_step: NotRequired[Count]
+    states: NotRequired[Counts]
     damage: NotRequired[Count]
     healed: NotRequired[bool]
     steps: Counts

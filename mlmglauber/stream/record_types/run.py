@@ -38,7 +38,8 @@ class RunRecord(_Class):
     run: Digest
     command: Annotated[str, pattern("^mlm-[a-z]+$")]
     seed: NotRequired[Count]
-    tau: NotRequired[NonNegative]
+    tau: NotRequired[Annotated[NonNegativeOrNull, reason("tau_reason")]]
+    schedule: NotRequired[str]
     model: NotRequired[str]
     hash: NotRequired[str | None]
     revision: NotRequired[str | None]

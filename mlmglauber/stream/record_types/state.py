@@ -9,6 +9,7 @@ from mlmglauber.stream.record_types.fields import (
     NonNegative,
     NotExact,
     Positive,
+    SiteAllow,
     at_least,
     at_most,
     reason,
@@ -72,6 +73,8 @@ class StateRecord(TypedDict):
     word_scores: NotRequired[WordScoreLists]
     unknown: NotRequired[Positive]
     coupled: NotRequired[str]
+    met: NotRequired[bool]
+    allow: NotRequired[SiteAllow]
     masked: NotRequired[Positive]
     embedding: NotRequired[Annotated[list[float] | str | None, reason("embedding_reason")]]
     embedder: NotRequired[str | None]

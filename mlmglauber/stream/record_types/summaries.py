@@ -21,6 +21,7 @@ from mlmglauber.stream.record_types.fields import (
     Positive,
     Share,
     ShareOrNull,
+    SiteAllow,
     Tau,
     at_least,
     reason,
@@ -41,7 +42,7 @@ class SummaryRecord(TypedDict):
     """The fields that mean the same in all summaries."""
 
     type: Literal["summary"]
-    of: Literal["state", "path", "rectangle", "influence", "pair", "trap", "basin"]
+    of: Literal["state", "path", "rectangle", "influence", "pair", "trap", "basin", "estimate"]
     over: Literal["all", "chain", "distance", "group", "length", "model", "n", "start", "starts", "tau", "token",
                   "vocabulary"]
     run: NotRequired[Name]
@@ -192,6 +193,35 @@ class BasinsOfStart(OfGroup):
     first_agrees: NotRequired[Share]
 
 
+class EstimateOfGroup(OfChains):
+    """An unbiased estimate of a stationary mean, by mlm-estimate, from the pairs of one temperature and length."""
+
+    coupling: CouplingName | None
+    tau: Tau
+    n: Positive
+    lag: Positive
+    k: Count
+    m: Positive
+    pairs: Count
+    censored: Count
+    incomplete: Count
+    allow_at: NotRequired[SiteAllow]
+    mean_meeting: Annotated[NonNegativeOrNull, reason("mean_meeting_reason")]
+    mean_cost: Annotated[NonNegativeOrNull, reason("mean_cost_reason")]
+    field: str
+    token: NotRequired[str]
+    token_id: NotRequired[Count]
+    site: NotRequired[CountOrNull]
+    mean: Annotated[float | None, reason("mean_reason")]
+    error: Annotated[NonNegativeOrNull, reason("error_reason")]
+    low: Annotated[float | None, reason("low_reason")]
+    high: Annotated[float | None, reason("high_reason")]
+    plain: Annotated[float | None, reason("plain_reason")]
+    plain_error: Annotated[NonNegativeOrNull, reason("plain_error_reason")]
+    inefficiency: Annotated[NonNegativeOrNull, reason("inefficiency_reason")]
+    pairs_needed: NotRequired[Annotated[CountOrNull, reason("pairs_needed_reason")]]
+
+
 SUMMARY_TYPES: dict[tuple[str, str], tuple[Any, ...]] = {
     ("state", "chain"): (DriftOfChain, IrreversibilityOfChain),
     ("state", "group"): (DriftOfGroup, IrreversibilityOfGroup),
@@ -203,5 +233,6 @@ SUMMARY_TYPES: dict[tuple[str, str], tuple[Any, ...]] = {
     ("pair", "all"): (PairsOfAll,),
     ("trap", "group"): (TrapsOfGroup,), ("trap", "n"): (TrapsOfLength,), ("trap", "starts"): (TrapsOfStarts,),
     ("trap", "token"): (TokenCertificate,), ("trap", "vocabulary"): (TokensOfVocabulary,),
-    ("basin", "chain"): (BasinsOfChain,), ("basin", "group"): (BasinsOfGroup,), ("basin", "start"): (BasinsOfStart,)}
+    ("basin", "chain"): (BasinsOfChain,), ("basin", "group"): (BasinsOfGroup,), ("basin", "start"): (BasinsOfStart,),
+    ("estimate", "group"): (EstimateOfGroup,)}
 """The types of a summary by `of` and `over`; where there are two, a summary is of one of them."""

@@ -19,6 +19,7 @@ from mlmglauber.stream.record_types.fields import (
     Quantiles,
     Share,
     ShareOrNull,
+    SiteAllow,
     Tau,
     at_least,
     needs,
@@ -76,6 +77,7 @@ class TrapRecord(TypedDict):
     id: NotRequired[Name]
     chain: NotRequired[Name]
     tau: NotRequired[Tau]
+    piece: NotRequired[Count]
     n: Positive
     text: str | None
     ids: Ids
@@ -108,7 +110,8 @@ class TrapRecord(TypedDict):
     bound: NotRequired[Annotated[Bound, reason("bound_reason")]]
     basin: NotRequired[TrapBasinFields]
     support: NotRequired[Annotated[list[list[float | None]] | None, reason("support_reason")]]
-    allow: NotRequired[str]
+    allow: NotRequired[str | SiteAllow]
+    ban: NotRequired[str]
     freeze: NotRequired[Counts]
     ratio_steps: NotRequired[Count]
     ratio_exits: NotRequired[Count]

@@ -1,0 +1,1 @@
+"""mlm-estimate: stationary means without bias, from coupled chains with a lag."""

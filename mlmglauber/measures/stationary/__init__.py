@@ -1,0 +1,1 @@
+"""Expectations under the stationary distribution, from coupled chains."""
