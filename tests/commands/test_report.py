@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import orjson
 import pytest
-from conftest import ROOT
+from conftest import ROOT, quick_shell
 from same_records import assert_same_records
 
 from mlmglauber.commands.report.command_lines import command_line, grouped
@@ -72,9 +72,10 @@ def report(sh, *records, options=""):
     return done, Page(done.out) if done.out else None
 
 
-@pytest.fixture
-def experiment(sh):
+@pytest.fixture(scope="module")
+def experiment(tmp_path_factory):
     """The page on a small experiment with tiny-en, and the files of its records."""
+    sh = quick_shell(tmp_path_factory.mktemp("experiment"))
     sh(f"{PASSAGES} | mlm-couple -t 1,3 --length 4 --horizon 2 --seed 1 > pairs.jsonl")
     sh(f"{PASSAGES} | mlm-sample -t 0.4 --length 8 --steps 300 --on-change --pll 50 --seed 1 > states.jsonl")
     sh("mlm-traps --min-steps 20 states.jsonl > traps.jsonl")
