@@ -74,6 +74,19 @@ def test_the_law_is_that_of_truncated_conditionals(sh, model, option, tau):
     assert (whole["p_value"], "cuts off other tokens" in whole["reason"]) == (None, True)
 
 
+def test_the_rectangles_do_not_decide_whether_a_truncated_chain_is_reversible(sh):
+    """Of a joint law, whose chain is reversible; the two likeliest tokens of each conditional make one that is not."""
+    joint = np.random.default_rng(1).dirichlet(np.ones(9)).reshape(3, 3)
+    tables = [joint / joint.sum(axis=0), (joint.T / joint.sum(axis=1))]
+    model = {"tokens": list("abc"), "tables": [tables[0].T.tolist(), tables[1].T.tolist()]}
+    (sh.folder / "joint.json").write_bytes(orjson.dumps(model))
+    whole, cut = (sh(f"echo 'a b' | mlm-exact -m joint.json --top 3 {option}").of("exact")[0]
+                  for option in ("", "--top-k 2"))
+    assert (whole["reversible"], cut["reversible"]) == (True, None)
+    assert "cuts off tokens" in cut["reversible_reason"]
+    assert "infinite" in cut["entropy_production_reason"]
+
+
 @pytest.mark.parametrize("option", RULES)
 @pytest.mark.parametrize("coupling", ["maximal", "race", "quantile"])
 def test_coupled_chains_have_the_truncated_law(sh, model, option, coupling):

@@ -81,9 +81,9 @@ def solve(chain: FiniteChain, basins: Places, rectangles: Rectangles, eps: float
     bound = mixing_bound(alpha, chain.n, eps)
     escape = chain.leaving().mean(axis=0)
     reasons = {} if bound is not None else {"bound": "alpha is 1 or more: nothing is proved"}
-    reversible = None if rectangles.largest is None else rectangles.largest <= COMPATIBLE
-    if reversible is None:
-        reasons["reversible"] = "a conditional has probability 0: the rectangles do not decide it"
+    reversible, unknown = _reversible(chain, rectangles)
+    if unknown is not None:
+        reasons["reversible"] = unknown
     settled = stationary(chain, basins)
     second = Second(1.0, False, None, None) if settled.law is None else second_eigenvalue(chain, settled.law)
     law, error, reason = trusted(settled, second)
@@ -116,6 +116,15 @@ def solve_all(shape: tuple[int, ...], base: Values, taus: Sequence[float], eps: 
         if len(steps) and given is not None and exact.law is not None:
             exact = exact._replace(distances=distances(chain, exact.law, given, steps))
         yield exact
+
+
+def _reversible(chain: FiniteChain, rectangles: Rectangles) -> tuple[bool | None, str | None]:
+    """Whether detailed balance holds, as the rectangles decide it; None with the reason where they do not."""
+    if chain.truncation is not None:
+        return None, "the rectangles are of whole conditionals, and the chain cuts off tokens"
+    if rectangles.largest is None:
+        return None, "a conditional has probability 0: the rectangles do not decide it"
+    return rectangles.largest <= COMPATIBLE, None
 
 
 def influences(chain: FiniteChain) -> Values:
