@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mlmglauber.api.checks import check_choice, check_count, check_sites, check_tau, python_errors
+from mlmglauber.api.checks import check_choice, check_count, check_model, check_sites, check_tau, python_errors
 from mlmglauber.api.progress import Progress, advancing, close_at_exit, without_widget_warning
 from mlmglauber.api.restrictions import SiteWords, Words, restricted_model, site_choices
 from mlmglauber.dynamics.chain import Chain, OutputSchedule, in_step_order, run_ahead
@@ -61,8 +61,7 @@ def token_ids(model: TextModel, text: Text) -> list[int]:
 
     ValueError for a text that is empty or longer than the model takes, and for ids that are no state.
     """
-    if isinstance(model, str):
-        raise ValueError(f"the model is {model!r}; open it with open_model first")
+    check_model(model)
     if not isinstance(text, str) and any(not isinstance(token, Integral) for token in np.atleast_1d(text).tolist()):
         raise ValueError(f"the text is {text!r}; give a text, or a list of token ids")
     ids = model.encode(text) if isinstance(text, str) else [int(token) for token in np.atleast_1d(text)]

@@ -30,6 +30,12 @@ def _is_a(kind: type, value: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
+def check_model(model: Any) -> None:
+    """ValueError for what is not a model of this package: a name or a path, a network, a tokenizer."""
+    if not (hasattr(model, "encode") and hasattr(model, "log_probs")):
+        raise ValueError(f"the model is {str(model)[:100]!r}; open it with open_model first")
+
+
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     """ValueError for a value that is none of the choices."""
     if value not in choices:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
-from mlmglauber.api.checks import check_count, check_share, check_words, python_errors
+from mlmglauber.api.checks import check_count, check_model, check_share, check_words, python_errors
 from mlmglauber.dynamics.chain import Choices
 from mlmglauber.models.conditionals import TextModel
 from mlmglauber.models.restricted import TruncatedModel, restricted, tokens_of, truncated_model
@@ -20,6 +20,7 @@ def restricted_model(model: TextModel, allow: Words | None, ban: Words | None = 
     def tokens(name: str, words: Words | None) -> list[int] | None:
         return None if words is None else tokens_of(model, check_words(name, words), name)
 
+    check_model(model)
     whole = model.base if isinstance(model, TruncatedModel) else model
     return truncated_model(restricted(whole, tokens("allow", allow), tokens("ban", ban) or ()), model.truncation)
 
@@ -52,8 +53,7 @@ def truncate(model: TextModel, *, top_k: int | None = None, top_p: float | None 
     >>> [state.text for state in mg.sample(mg.truncate(model, top_k=1), "a a", steps=4, seed=1)]
     ['a a', 'a a', 'a a', 'a a', 'a a']
     """
-    if isinstance(model, str):
-        raise ValueError(f"the model is {model!r}; open it with open_model first")
+    check_model(model)
     if top_k is not None:
         check_count("top_k", top_k, 1)
     check_share("top_p", top_p, zero=False)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlmglauber.api.chains import Text, token_ids
-from mlmglauber.api.checks import python_errors
+from mlmglauber.api.checks import check_model, python_errors
 from mlmglauber.api.progress import Progress, advancing
 from mlmglauber.models.conditionals import TextModel
 
@@ -41,6 +41,7 @@ def score(model: TextModel, texts: Sequence[Text], *, within_word: bool = True,
     from mlmglauber.measures.score.scoring import different_conditionals, score_texts
     from mlmglauber.models.words import word_spans
 
+    check_model(model)
     if isinstance(texts, str):
         raise ValueError("texts is one text; give a list of texts")
     ids = [np.array(token_ids(model, text), dtype=np.int64) for text in texts]

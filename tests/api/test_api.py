@@ -322,6 +322,21 @@ def test_errors_are_value_errors_and_name_no_option(model, call):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("call", [
+    lambda model: list(mg.sample(model, "a b", steps=1)), lambda model: list(mg.sample(model, [0, 1], allow=["a"])),
+    lambda model: list(mg.sample(model, [0, 1], allow={0: ["a"]})), lambda model: mg.rectangle(
+        model, "a b c", (0, "b"), (1, "c")), lambda model: mg.rectangles(model, "a b c"),
+    lambda model: mg.influence(model, "a b"), lambda model: mg.exact(model, "a b", words=["a", "b"]),
+    lambda model: mg.margins(model, "a b"), lambda model: mg.meeting_times(model, [("a b", "b a")]),
+    lambda model: mg.meeting_times(model, [("a b", "b a")], ban=["a"]), lambda model: mg.score(model, ["a b"]),
+    lambda model: mg.stationary_mean(model, "a b", float, lag=1), lambda model: mg.truncate(model, top_k=2),
+])
+@pytest.mark.parametrize("thing", ["tiny-en", ROOT, None, 3, {"tokens": ["a"]}])
+def test_what_is_no_model_is_told_in_one_way(call, thing):
+    with pytest.raises(ValueError, match="open it with open_model first"):
+        call(thing)
+
+
 def test_what_cannot_be_read_is_an_error_of_its_own():
     with pytest.raises(ModelError, match="give a file"):
         mg.open_model("nothing-there.json")

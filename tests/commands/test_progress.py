@@ -340,11 +340,11 @@ def test_a_command_in_the_background_draws_nothing(tables):
 
 def test_no_line_is_drawn_while_the_input_is_typed(tables):
     """By no stage of the pipe; when the input has ended, they show what is left to do."""
-    pipe = f"{SAMPLE} --sweeps 24000 --every 600 < /dev/tty | mlm-tokens -m a.json > out"
+    pipe = f"{SAMPLE} --sweeps 40000 --every 1000 < /dev/tty | mlm-tokens -m a.json > out"
     with on_terminal(pipe, tables) as (_, master):
         assert read_until(master, "Ctrl-D ends\r\n") == "reading records from the terminal, Ctrl-D ends\r\n"
         os.write(master, b"a b\n")
-        assert read_until(master, seconds=3) == "a b\r\n"
+        assert read_until(master, seconds=1) == "a b\r\n"
         os.write(master, b"\x04")
         text = read_until(master)
     assert any(each.startswith("mlm-sample: ") for each in drawn(text))
