@@ -75,7 +75,7 @@ def test_a_masked_state_has_no_embedding_and_is_no_reference(run):
 
 @pytest.mark.parametrize("command", [
     "mlm-rect --rectangles 1", "mlm-influence --tau 1", "mlm-exact --top 2 --sites 0,1", "mlm-traps --find",
-    "mlm-couple --start text --lag 4 --seed 1", "mlm-sample --sweeps 1 --seed 1"])
+    "mlm-couple --start text --lag 4 --max-steps 40 --seed 1", "mlm-sample --sweeps 1 --seed 1"])
 def test_commands_that_read_texts_leave_masked_states_out(run, command):
     sh, done = run
     states = [state for state in done.states if "masked" in state][:3] + list(last_states(done.states))[:3]

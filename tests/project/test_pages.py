@@ -19,7 +19,8 @@ PAGES = ["README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").g
                         if path.name != "python.md")]  # test_docs.py runs the examples of python.md
 FEWER = {r"--steps \d+": "--steps 60", r"--sweeps \d+": "--sweeps 3", r"--chains \d+": "--chains 2",
          r"--pairs \d+": "--pairs 2", r"--length \d+": "--length 8", r"--dask local:\d+": "--dask local:1",
-         r"head -n \d+": "head -n 2", r"--rectangles \d+": "--rectangles 2"}
+         r"head -n \d+": "head -n 2", r"--rectangles \d+": "--rectangles 2",
+         r"--lag \d+": "--lag 40", r"--until \d+": "--until 80"}
 """What is put in the place of options when a long block is run in short."""
 TOLERANCE = 1e-4
 """Of numbers, relative, where more digits are shown than float32 has on every machine."""
